@@ -1,4 +1,4 @@
-//! Coordinates as numbers: scalars, consecutive lanes, or one number a lane; loads and stores at them.
+//! Run-time coordinates as scalars, strided lanes, or one number per lane; loads and stores at them.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{ElementType, Error, InstrId, Result};
@@ -10,19 +10,19 @@ use crate::fused::tuning::FEW_ADDRESSES;
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 
-/// A coordinate while running, 64 bits a lane.
+/// Run-time value of a coordinate, 64 bits per lane.
 #[derive(Clone, Copy)]
 pub(crate) enum Number<'e, 'ctx> {
     /// One number for all lanes.
     Uniform(Lanes<'e, 'ctx>),
     /// `base + stride · lane number`.
     Strided { base: Lanes<'e, 'ctx>, stride: i64, width: u32 },
-    /// One number a lane.
+    /// One number per lane.
     Varying(Lanes<'e, 'ctx>),
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The number that a coordinate stands for.
+    /// Emits code for the value of a coordinate.
     pub(crate) fn number_of(&mut self, expr: &AffineExpr) -> Result<Number<'e, 'ctx>> {
         self.survey.uses.insert(expr.clone());
         let mut uniform = AffineExpr::constant(expr.offset());
@@ -56,12 +56,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// `base + stride · lane number` as lanes.
+    /// Returns `base + stride · lane number` for each lane.
     fn spread(&self, base: Lanes<'e, 'ctx>, stride: i64, width: u32) -> Lanes<'e, 'ctx> {
         base.splat(width) + self.emitter.lane_numbers(64, width) * stride
     }
 
-    /// The lanes of a number.
+    /// Returns the lanes of a number.
     pub(crate) fn lanes_of(&self, number: Number<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         match number {
             Number::Uniform(lanes) | Number::Varying(lanes) => lanes,
@@ -69,7 +69,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// A coordinate of symbols that have a scalar part, each partial sum placed as far out as its symbols allow.
+    /// Emits the scalar part of a coordinate, with each partial sum hoisted as far out as its symbols allow.
     fn uniform_number(&mut self, expr: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
         if let Some(known) = self.known_position(expr) {
             return Ok(known);
@@ -93,7 +93,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(sum)
     }
 
-    /// The number of a coordinate that has been computed where the code is, or further out.
+    /// Returns the value of a coordinate that was already computed in a block that dominates the current one.
     fn known_position(&self, expr: &AffineExpr) -> Option<Lanes<'e, 'ctx>> {
         let depth = self.depth();
         let branches = self.local_positions.iter().rev().filter(|branch| branch.level <= depth);
@@ -101,14 +101,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         known.next().or_else(|| self.positions.get(expr)).copied()
     }
 
-    /// The level of the innermost one of many branches that the code is in, 0 where it is in none: numbers that few
-    /// elements need are not computed further out.
+    /// Returns the level of the innermost branch of a large branch tree around the current code, or 0 outside of such
+    /// trees. Numbers that few elements need are not hoisted out of their branch.
     pub(crate) fn local_level(&self) -> usize {
         let depth = self.depth();
         self.local_positions.iter().map(|branch| branch.level).rfind(|&level| level <= depth).unwrap_or(0)
     }
 
-    /// Quotient and remainder of a coordinate, computed while running where they must be.
+    /// Returns quotient and remainder of a coordinate, and emits a run-time division where they are not affine.
     pub(crate) fn divide(&mut self, expr: &AffineExpr, by: i64) -> Result<(AffineExpr, AffineExpr)> {
         match expr.divide(by, &self.symbols) {
             Division::Exact(quotient, rest) => return Ok((quotient, rest)),
@@ -120,7 +120,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         let (multiple, rest) = expr.multiples(by);
         if multiple != AffineExpr::default() && rest.bounds(&self.symbols).is_some_and(|(low, _)| low >= 0) {
-            // The rest may be known further out, or is one that has been divided before.
+            // The rest may be known further out, or may have been divided before.
             let (quotient, rest) = self.divide(&rest, by)?;
             let result = (multiple.plus(&quotient), rest);
             self.runtime_divisions.insert((expr.clone(), by), result.clone());
@@ -144,8 +144,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(result)
     }
 
-    /// The lanes of a coordinate, which is to be computed with together with such numbers: on a machine whose 64-bit
-    /// arithmetic is several instructions of 32 bits, in 32 bits where all of them fit. Its lowest bits, that is.
+    /// Returns the lanes of a coordinate for arithmetic with the numbers `with`.
+    ///
+    /// On GPUs, 64-bit arithmetic takes several 32-bit instructions. The lanes are truncated to 32 bits if all numbers
+    /// fit.
     pub(crate) fn short_lanes(&mut self, expr: &AffineExpr, with: &[i64]) -> Result<Lanes<'e, 'ctx>> {
         let number = self.number_of(expr)?;
         let lanes = self.lanes_of(number);
@@ -153,7 +155,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(if fits && self.emitter.target().simt().is_some() { lanes.trunc(32) } else { lanes })
     }
 
-    /// A number computed while running, as a coordinate.
+    /// Returns a coordinate for a number that is computed at run time.
     pub(crate) fn computed(
         &mut self,
         lanes: Lanes<'e, 'ctx>,
@@ -165,7 +167,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         AffineExpr::symbol(self.define(Symbol { extent, level }, value))
     }
 
-    /// The element of an array in memory, the value of `id`, at an index.
+    /// Loads the element of `id` at an index of its array in memory.
     pub(crate) fn load(&mut self, id: InstrId, source: &Source<'ctx>, index: &Index) -> Result<Value<'e, 'ctx>> {
         let ty = source.shape.element_type();
         let at = position(index, &strides_of(&source.shape));
@@ -186,7 +188,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         Ok(match number {
             Number::Uniform(at) => {
-                // A guard of several lanes over one address: the element is wanted if any lane wants it.
+                // The guard has several lanes and there is one address: the element is needed if any lane needs it.
                 let mask = mask.map(Lanes::any);
                 elemental::load(self.emitter, address, at, ty, 1, mask)
             }
@@ -212,8 +214,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// The address of an array. Lanes in one of many branches load it again there, if the kernel has more addresses
-    /// than registers: each would be live in all branches, which takes the register allocator quadratic time.
+    /// Returns the address of an array. Inside a large branch tree, vector code loads the address again if the kernel
+    /// has more addresses than registers: otherwise each address would be live in all branches, and register allocation
+    /// would take quadratic time.
     fn address_of(&self, source: &Source<'ctx>, index: &[AffineExpr]) -> Result<PointerValue<'ctx>> {
         let is_near = self.pointers.len() <= FEW_ADDRESSES || self.local_level() == 0 || self.width(index) == 1;
         if is_near || self.emitter.target().simt().is_some() {
@@ -227,8 +230,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// On a machine of many threads, of a read that all lanes want or none: one of the first element where it is not
-    /// wanted, rather than a branch, so that many reads are under way at once.
+    /// Replaces a guarded read that all lanes need or none by an unconditional one on GPUs: it reads the first element
+    /// of the array if it is not needed. Without branches, many loads are in flight at once.
     fn branchless(
         &self,
         source: &Source<'ctx>,
@@ -239,7 +242,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let (Some(wanted), false) = (mask, is_empty) else {
             return (number, mask);
         };
-        // An element that is wanted is one of the array: its position fits where that of the last one does.
+        // A needed element is inside of the array, so its position fits if that of the last element does.
         let bits = if i32::try_from(source.shape.element_count()).is_ok() { 32 } else { 64 };
         let zero = self.number(0).trunc_to(bits);
         let or_first = |wanted: Lanes<'e, 'ctx>, at: Lanes<'e, 'ctx>| {
@@ -255,8 +258,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// On a processor, moves a read that no lane wants to the first elements of the array. A masked access whose lanes
-    /// are all left out raises no fault, but takes hundreds of cycles where the page is not mapped.
+    /// Moves a read that no lane needs to the first elements of the array, on CPUs. A masked access with an empty mask
+    /// does not fault, but takes hundreds of cycles if the page is not mapped.
     fn inside_array(
         &self,
         source: &Source<'ctx>,
@@ -282,7 +285,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         (Number::Strided { base: wanted.any().select(base, first), stride, width }, mask)
     }
 
-    /// Stores an element; its width is that of the index or 1.
+    /// Stores an element; its width is the index's or 1.
     pub(crate) fn store(&mut self, target: &Source<'ctx>, index: &Index, value: Value<'e, 'ctx>) -> Result<()> {
         let at = position(index, &strides_of(&target.shape));
         let number = self.number_of(&at)?;
@@ -318,8 +321,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// The position without a tile's two loops, and the step along its lanes, of an array that is contiguous along the
-    /// rows and not along the lanes; `None` for others, and for values known only inside of the tile's level.
+    /// Returns the position without a tile's two loops, and the stride along its lanes, of an array that is contiguous
+    /// along the rows but not along the lanes; `None` for other arrays, and if other symbols are defined inside the
+    /// tile's level.
     pub(crate) fn transposed(
         &self,
         at: &AffineExpr,
@@ -332,8 +336,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         (is_transposed && rest.level(&self.symbols) <= level).then_some((rest, step))
     }
 
-    /// Whether a position of `width` consecutive lanes is known to be a multiple of that width: where the target wants
-    /// to know, all lane loops begin at such a multiple.
+    /// Whether a position of `width` consecutive lanes is known to be a multiple of the width. All lane loops start at
+    /// such multiples on targets that need this fact.
     fn is_aligned(&self, at: &AffineExpr, width: u32) -> bool {
         let width = i64::from(width);
         let is_multiple =
@@ -344,7 +348,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             && at.terms().all(is_multiple)
     }
 
-    /// Lanes that may touch memory: those that exist and that the guard wants.
+    /// Returns the mask of lanes that may access memory: they exist, and the guard holds.
     fn load_mask(&self, index: &[AffineExpr]) -> Option<Lanes<'e, 'ctx>> {
         let existing = self.existing_lanes(index);
         let wanted = (self.guard > 0).then(|| self.guards[self.guard - 1].mask).filter(|mask| !mask.is_always());
@@ -358,17 +362,17 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// A mask of `width` lanes from one that has them already or has one.
+/// Broadcasts a mask of one lane to `width` lanes.
 pub(crate) fn widened<'e, 'ctx>(mask: Lanes<'e, 'ctx>, width: u32) -> Lanes<'e, 'ctx> {
     if mask.width() == width { mask } else { mask.splat(width) }
 }
 
-/// Elements to skip for a step along each dimension, by the array's layout.
+/// Returns the strides of an array in elements, by its layout.
 pub(crate) fn strides_of(shape: &xla_hlo::ArrayShape) -> Vec<usize> {
     xla_hlo::strides(shape.dims(), &shape.minor_to_major())
 }
 
-/// Bits that a lane of this type computes with: narrow floats compute in f32.
+/// Returns the width in bits of a lane in computations with this type: narrow floats compute in f32.
 pub(crate) fn compute_bits(ty: ElementType) -> u32 {
     use xla_hlo::ElementKind;
     match ty.kind() {

@@ -1,4 +1,4 @@
-//! Combiners of reductions, and the elements that are reduced.
+//! Combiners of reductions, and the elements that they reduce.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{CompId, Result};
@@ -7,25 +7,25 @@ use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 
-/// Operand of a reduction: an element at the coordinates of the loops.
+/// Function that computes an element of a reduction's operand from the coordinates of the loops.
 pub(crate) type Element<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr]) -> Result<Value<'e, 'ctx>> + 'a;
 
-/// Combiner of two groups of values.
+/// Combiner of two lists of values.
 #[derive(Clone, Copy)]
 pub(crate) enum Combiner {
-    /// An operation on each value apart, in any order.
+    /// Operation on each value separately, in any order.
     Each(BinaryOp),
-    /// A computation of all values of the one and all of the other, which comes after it.
+    /// Computation of the values of both lists; the order of the lists is kept.
     Computation(CompId),
 }
 
-/// The elements at coordinates of the extents, one of each array that is reduced.
+/// Function that computes the elements of all reduced arrays at the coordinates of the loops.
 pub(crate) type Elements<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr]) -> Result<Vec<Value<'e, 'ctx>>> + 'a;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Puts two groups of values together.
+    /// Combines two lists of values.
     pub(crate) fn combine(
         &self,
         combiner: Combiner,

@@ -1,4 +1,5 @@
-//! Concatenations: a tree of branches over the operands, so that an element evaluates only the operands that have it.
+//! Concatenations: a tree of branches over the operands, so that an element evaluates only the operands that contain
+//! it.
 
 use std::cell::Cell;
 
@@ -13,7 +14,7 @@ use crate::fused::tuning::{FEW_OPERANDS, threads};
 use crate::fused::value::Guard;
 use crate::lanes::Lanes;
 
-/// A concatenation at an index of its result.
+/// Concatenation at an index of its result.
 struct Place<'a> {
     element_type: ElementType,
     dimension: usize,
@@ -21,23 +22,24 @@ struct Place<'a> {
     width: u32,
 }
 
-/// An operand with elements: its first and its last coordinate in the result.
+/// Operand that is not empty, with its first and its last coordinate in the result.
 struct Part {
     operand: InstrId,
     low: i64,
     high: i64,
 }
 
-/// Sides of a boundary between operands that an index is on.
+/// Sides of a boundary between operands that the lanes of an index fall on.
 enum Sides<'e, 'ctx> {
     /// All lanes are on one side; the condition holds if it is the lower one.
     One(Lanes<'e, 'ctx>),
-    /// Whether any lane is on the lower side, whether any is on the upper one, and the mask of the lanes on the lower.
+    /// Conditions that any lane is on the lower side and that any is on the upper side, and the mask of the lower
+    /// lanes.
     Both { lower: Lanes<'e, 'ctx>, upper: Lanes<'e, 'ctx>, mask: Lanes<'e, 'ctx> },
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The element of a concatenation along `dimension`.
+    /// Computes the element of a concatenation along `dimension`.
     pub(crate) fn concatenated(&mut self, id: InstrId, dimension: usize, index: &Index) -> Result<Value<'e, 'ctx>> {
         let graph = self.graph();
         let element_type = graph[id].shape().expect_array()?.element_type();
@@ -54,14 +56,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         let place = Place { element_type, dimension, index, width: self.width(index) };
         if parts.is_empty() {
-            // A guard forbids a place that is in no operand.
+            // A guard excludes positions that are in no operand.
             let zero = elemental::constant(self.emitter, element_type, Scalar::zero(element_type));
             return Ok(zero.splat(place.width));
         }
         self.among(&parts, &place)
     }
 
-    /// The element among some neighbouring operands.
+    /// Computes the element from a range of neighbouring operands.
     fn among(&mut self, parts: &[Part], place: &Place<'_>) -> Result<Value<'e, 'ctx>> {
         if !self.branches(parts, place) {
             return self.selected(parts, place);
@@ -96,10 +98,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Whether a branch chooses among operands, not a select in each lane.
+    /// Whether to select among operands by a branch instead of a select per lane.
     ///
-    /// Lanes along the concatenated dimension need most of the operands of two vectors' length. Threads keep
-    /// several reads under way, and those that reduce together must not part.
+    /// Lanes along the concatenated dimension need most of the operands within two vector lengths. Threads keep several
+    /// loads in flight, and threads that reduce together must not diverge.
     fn branches(&mut self, parts: &[Part], place: &Place<'_>) -> bool {
         let [first, .., last] = parts else { return false };
         let lanes = self.width(std::slice::from_ref(&place.index[place.dimension]));
@@ -113,7 +115,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
     }
 
-    /// The element of some operands, all of which are evaluated: a select for each in each lane.
+    /// Computes the element by evaluating all operands, with a select per operand and lane.
     fn selected(&mut self, parts: &[Part], place: &Place<'_>) -> Result<Value<'e, 'ctx>> {
         let mut chosen: Option<Value<'e, 'ctx>> = None;
         for part in parts {
@@ -125,7 +127,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             index[place.dimension] = coordinate;
             chosen = Some(match chosen {
-                // The first has all lanes that no other claims: its guard matters, but it needs no select.
+                // The first operand covers all lanes that no other claims: its guard is needed, but no select.
                 None => self.guarded_element(part.operand, &index, conditions)?.splat(place.width),
                 Some(other) => self.choose(conditions, place.width, part.operand, &index, other)?,
             });
@@ -133,7 +135,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         chosen.ok_or_else(|| Error::internal("a concatenation has no operand at this index"))
     }
 
-    /// The sides of a boundary that a coordinate is on: lower ones are less than it.
+    /// Returns the sides of a boundary that a coordinate is on; coordinates below it are on the lower side.
     fn sides(&mut self, coordinate: &AffineExpr, boundary: i64) -> Result<Sides<'e, 'ctx>> {
         let number = self.number_of(coordinate)?;
         Ok(match number {
@@ -154,8 +156,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Runs `f` in a branch that is taken for some lanes of a mask, or for all lanes. What `f` computes stays in the
-    /// branch; where `many` branches make addresses, those stay in it too, though loops around it may not change them.
+    /// Runs `f` in a branch that is taken for the lanes of a mask, or for all lanes. Values computed by `f` stay in the
+    /// branch. If there are `many` branches, addresses stay in it too, even if they are loop-invariant.
     fn in_branch<R>(
         &mut self,
         mask: Option<Lanes<'e, 'ctx>>,
@@ -190,7 +192,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result
     }
 
-    /// The value of one of two branches: of the first if a condition, one lane, holds.
+    /// Returns the value of `first` if the scalar condition holds, otherwise the value of `second`.
     fn either_value(
         &mut self,
         element_type: ElementType,

@@ -1,4 +1,4 @@
-//! Convolutions: the elements of the input and of the kernel in a product, and one result alone.
+//! Convolutions: indices of the input and kernel elements of a product, and the computation of a single result.
 
 use xla_hlo::ops::{BinaryOp, Convolution};
 use xla_hlo::{ElementType, InstrId, Result, Scalar};
@@ -11,24 +11,25 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::value::Guard;
 
-/// Coordinates of a product of a convolution.
+/// Coordinates of one product of a convolution.
 pub(crate) struct Tap<'a> {
-    /// The group, of channels or of images.
+    /// Group of channels or of images.
     pub group: &'a AffineExpr,
-    /// The image of the group.
+    /// Image within the group.
     pub image: &'a AffineExpr,
-    /// The window's position, along each spatial dimension.
+    /// Position of the window along each spatial dimension.
     pub positions: &'a [AffineExpr],
-    /// The place in the window.
+    /// Offset within the window.
     pub window: &'a [AffineExpr],
-    /// The input's channel, of the group.
+    /// Input channel within the group.
     pub channel: &'a AffineExpr,
-    /// The result's channel, of the group.
+    /// Output channel within the group.
     pub output: &'a AffineExpr,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The element of the input that a product is of, if the condition holds that is added; else it is one of zero.
+    /// Returns the index of the product's input element. It is valid if the added condition holds; otherwise the
+    /// element is 0.
     pub(crate) fn input_index(
         &mut self,
         id: InstrId,
@@ -48,7 +49,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         index[op.dims.input_feature] = tap.group.clone().scaled(of_channel as i64).plus(tap.channel);
         for (d, window) in op.window.dims.iter().enumerate() {
             let (size, places) = (input[op.dims.input_spatial[d]], output[op.dims.output_spatial[d]]);
-            // Steps that nothing takes may be too long for arithmetic.
+            // An unused stride may overflow the arithmetic.
             let stride = if places > 1 { window.stride as i64 } else { 1 };
             let (dilation, grid) =
                 (if window.size > 1 { window.window_dilation as i64 } else { 1 }, window.base_dilation);
@@ -66,7 +67,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(index)
     }
 
-    /// The element of the kernel that a product is of.
+    /// Returns the index of the product's kernel element.
     pub(crate) fn kernel_index(&self, id: InstrId, op: &Convolution, tap: &Tap<'_>) -> Result<Index> {
         let kernel = self.graph()[self.graph()[id].operand(1)].shape().expect_array()?.dims();
         let outputs = kernel[op.dims.kernel_output_feature] / op.groups();
@@ -79,7 +80,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(index)
     }
 
-    /// A result: the sum of products over the window and the input's channels.
+    /// Computes one result: the sum of products over the window and the input channels.
     pub(crate) fn convolved(&mut self, id: InstrId, op: &Convolution, index: &Index) -> Result<Value<'e, 'ctx>> {
         let graph = self.graph();
         let operands = [graph[id].operand(0), graph[id].operand(1)];
@@ -120,12 +121,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// Zero of an element type.
+/// Returns zero of an element type.
 pub(crate) fn zero<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType) -> Value<'e, 'ctx> {
     elemental::constant(emitter, ty, Scalar::zero(ty))
 }
 
-/// A value as another element type; of a complex number that becomes real, the real part.
+/// Converts a value to another element type; from complex to real, takes the real part.
 pub(crate) fn converted<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     value: Value<'e, 'ctx>,

@@ -1,4 +1,4 @@
-//! The value of an instruction at an index.
+//! Value of an instruction at an index.
 
 use xla_hlo::ops::{Family, Op, UnaryOp};
 use xla_hlo::{ElementKind, ElementType, Error, InstrId, Literal, Result};
@@ -11,13 +11,13 @@ use crate::fused::value::Source;
 use crate::math::gpu;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The value of an array instruction at an index, as wide as the index.
+    /// Computes the value of an array instruction at an index, with the width of the index.
     pub(crate) fn element(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
         let values = self.elements(id, index)?;
         values.first().copied().ok_or_else(|| Error::internal(format!("%{} has no element", self.graph()[id].name())))
     }
 
-    /// The values of an instruction at an index: one for an array, several for an operation with a tuple of arrays.
+    /// Computes the values of an instruction at an index: one for an array, several for a tuple of arrays.
     pub(crate) fn elements(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
         let width = self.width(index);
         if self.guard != self.branch && self.is_single(id) {
@@ -52,8 +52,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.graph()[id].shape().as_array().is_some_and(|shape| shape.is_static() && shape.element_count() == 1)
     }
 
-    /// The only element of an array, wanted or not: its index is valid, so that it needs no guard, and all users that
-    /// guard it differently share one value in front of the loops. A branch computes its own.
+    /// Computes the only element of an array without the current guard: its index is always valid, and all users share
+    /// one value in front of the loops, whatever their guards. A branch computes its own.
     fn single(&mut self, id: InstrId) -> Result<Vec<Value<'e, 'ctx>>> {
         let rank = self.graph()[id].shape().expect_array()?.rank();
         let outer = std::mem::replace(&mut self.guard, self.branch);
@@ -117,14 +117,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// The exponential of a kernel in which it may be brief, if the operation is one.
+    /// Returns an approximate exponential if the operation is one and the kernel allows it.
     fn brief_exponential(&self, op: &Op, operands: &[Value<'e, 'ctx>]) -> Option<Value<'e, 'ctx>> {
         let (Op::Unary(unary), &[x]) = (op, operands) else { return None };
         let may = self.brief && unary.op == UnaryOp::Exponential && x.element_type() == ElementType::F32;
         may.then(|| Value::new(ElementType::F32, gpu::exp_of_negative(x.lanes())))
     }
 
-    /// The element at the index, or the one element of an operand that may be a scalar beside arrays.
+    /// Computes the element at the index, or the only element of a scalar operand among arrays.
     fn element_or_scalar(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
         let is_scalar = self.graph()[id].shape().expect_array()?.is_scalar();
         let value = if is_scalar { self.element(id, &Vec::new())? } else { self.element(id, index)? };
@@ -142,7 +142,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.load(id, &Source { base, shape: shape.clone() }, index)
     }
 
-    /// A coordinate as a value of that element type.
+    /// Converts a coordinate to a value of an element type.
     pub(crate) fn coordinate_value(&mut self, expr: &AffineExpr, ty: ElementType) -> Result<Value<'e, 'ctx>> {
         let small = expr.bounds(&self.symbols).is_some_and(|(low, high)| low >= 0 && high <= i64::from(i32::MAX));
         let number = self.number_of(expr)?;
@@ -154,7 +154,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             (number, false) => self.lanes_of(number),
         };
         let from = if small { ElementType::S32 } else { ElementType::S64 };
-        // Wrapping to narrow integers is what iota asks for; convert from the wide integer does it.
+        // Iota wraps to narrow integers; the conversion from the wide integer does that.
         let to = ty;
         debug_assert!(ty.kind() != ElementKind::Pred);
         elemental::convert(self.emitter, Value::new(from, lanes), to)

@@ -1,13 +1,13 @@
-//! Integers in whose order elements are sorted, as instructions.
+//! Sort keys: maps elements to integers whose order is the sort order.
 
 use xla_passes::analysis::element_order::{Form, Key, SpecialValues};
 
 use crate::lanes::Lanes;
 
-/// The keys of elements' bits, in as many lanes.
+/// Emits the keys of elements, given their bits.
 pub(crate) fn key_lanes<'e, 'ctx>(key: &Key, bits: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let width = bits.scalar().bits();
-    // Constants of the lanes' type are given sign-extended.
+    // Constants of the lanes' type are passed sign-extended.
     let constant = |number: u64| (number << (64 - width)).cast_signed() >> (64 - width);
     let (mask, flip) = (constant(key.mask()), constant(key.flip));
     let pattern = if key.bits < width { bits & mask } else { bits };
@@ -24,7 +24,7 @@ pub(crate) fn key_lanes<'e, 'ctx>(key: &Key, bits: Lanes<'e, 'ctx>) -> Lanes<'e,
         u64::MAX => pattern,
         limit => magnitude.ugt(constant(limit)).select(pattern.int(constant(nan)), pattern),
     };
-    // Negative numbers are inverted; so is the sign of the others.
+    // Inverts negative numbers, and the sign bit of the others.
     let inverted = match key.bits == width {
         true => pattern.ashr(i64::from(width) - 1) | sign,
         false => (pattern & sign).ne(0).select(pattern.int(mask), sign),

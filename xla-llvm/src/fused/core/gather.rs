@@ -1,4 +1,4 @@
-//! Gather: an element whose index is read from an array.
+//! Gather: an element whose index is loaded from an array.
 
 use xla_hlo::ops::Gather;
 use xla_hlo::{InstrId, Result};
@@ -13,7 +13,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let (operand, indices) = (instruction.operand(0), instruction.operand(1));
         let dims = self.graph()[operand].shape().expect_array()?.dims().to_vec();
         let indices_rank = self.graph()[indices].shape().expect_array()?.rank();
-        // Result dimensions that are no offset are the dimensions of the indices, in order.
+        // Result dimensions that are not offsets are the dimensions of the indices, in order.
         let batch: Vec<&AffineExpr> =
             (0..index.len()).filter(|d| !op.offset_dims.contains(d)).map(|d| &index[d]).collect();
         let place = |component: usize| -> Index {

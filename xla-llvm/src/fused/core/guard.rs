@@ -1,4 +1,4 @@
-//! Guards: lanes for which a value is wanted at all. Elsewhere it may be anything, but memory is not touched for it.
+//! Guards: masks of the lanes that need a value. In other lanes the value is arbitrary, and memory is not accessed.
 
 use xla_hlo::{InstrId, Result};
 
@@ -9,7 +9,7 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::value::Guard;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Conjunction of two guards, computed at the level at which both are known.
+    /// Returns the conjunction of two guards, computed at the outermost level that knows both.
     fn both(&mut self, a: Guard<'e, 'ctx>, b: Guard<'e, 'ctx>) -> Result<Guard<'e, 'ctx>> {
         let level = a.level.max(b.level);
         for (always, other) in [(a, b), (b, a)] {
@@ -22,7 +22,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(Guard { mask, level })
     }
 
-    /// Adds a condition to those there are.
+    /// Adds a condition to the existing ones.
     pub(crate) fn require(&mut self, conditions: &mut Option<Guard<'e, 'ctx>>, more: Guard<'e, 'ctx>) -> Result<()> {
         *conditions = Some(match *conditions {
             Some(known) => self.both(known, more)?,
@@ -31,7 +31,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Adds `low <= expr <= high` where that is not certain.
+    /// Adds the condition `low <= expr <= high`, unless it is known to hold.
     pub(crate) fn require_between(
         &mut self,
         conditions: &mut Option<Guard<'e, 'ctx>>,
@@ -51,14 +51,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             Ok(match (above, below) {
                 (true, _) => lanes.le(high),
                 (false, true) => lanes.ge(low),
-                // One unsigned comparison does both.
+                // One unsigned comparison checks both bounds.
                 (false, false) => (lanes - low).ule(high - low),
             })
         })?;
         self.require(conditions, Guard { mask, level })
     }
 
-    /// The value of `id` where the guard (and the one in force) holds; elsewhere anything.
+    /// Computes the value of `id` under the current guard and an additional one; it is arbitrary in other lanes.
     pub(crate) fn guarded_element(
         &mut self,
         id: InstrId,
@@ -71,7 +71,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Runs `f` under one more guard.
+    /// Runs `f` under an additional guard.
     pub(crate) fn under_guard<R>(
         &mut self,
         guard: Guard<'e, 'ctx>,
@@ -89,8 +89,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result
     }
 
-    /// Runs `f` for a value of `width` lanes. One that is the same in all lanes is wanted where any of them wants it;
-    /// it may be made of loops with lanes of their own, to which a guard of lanes would say nothing.
+    /// Runs `f` for a value of `width` lanes. A value that is uniform across lanes is needed if any lane needs it, so
+    /// its guard is scalar: the value may be computed by loops with lanes of their own, and a mask of the outer
+    /// lanes does not apply to those.
     pub(crate) fn for_width<R>(&mut self, width: u32, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let outer = self.guard;
         if width > 1 || outer == 0 || self.guards[outer - 1].mask.width() == 1 {
@@ -111,7 +112,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result
     }
 
-    /// The element of `operand` where the conditions hold, else `other`.
+    /// Selects the element of `operand` in the lanes that satisfy the conditions, and `other` in the rest.
     pub(crate) fn choose(
         &mut self,
         conditions: Option<Guard<'e, 'ctx>>,

@@ -1,4 +1,4 @@
-//! One element of an instruction at an index, by family of operations.
+//! Computation of one element of an instruction at an index, by family of operations.
 
 pub(crate) mod address;
 pub(crate) mod combine;

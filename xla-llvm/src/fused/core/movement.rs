@@ -1,4 +1,4 @@
-//! Data movement: other indices, and guards for elements with several possible sources.
+//! Data movement: index arithmetic, and guards for elements with several possible sources.
 
 use xla_hlo::ops::Op;
 use xla_hlo::{Error, InstrId, Result};
@@ -47,7 +47,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The operand's index for an element of a reshape: dimensions that go together are merged and taken apart.
+    /// Returns the operand's index for an element of a reshape: delinearizes the position within each group of
+    /// dimensions.
     fn reshaped(&mut self, from: InstrId, to: InstrId, index: &Index) -> Result<Index> {
         let from = self.graph()[from].shape().expect_array()?.dims();
         let to = self.graph()[to].shape().expect_array()?.dims();
@@ -96,7 +97,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.choose(conditions, width, operand, &inside, value)
     }
 
-    /// The quotient of a coordinate by `step`, and the condition that nothing is left over.
+    /// Returns the quotient of a coordinate by `step`, and adds the condition that there is no remainder.
     pub(crate) fn on_grid(
         &mut self,
         conditions: &mut Option<Guard<'e, 'ctx>>,
@@ -116,9 +117,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(self.computed(quotient, mask, Some(size as u64), level))
     }
 
-    /// Starts of a dynamic slice or update, clamped so that a slice of `sizes` fits into `operand`.
+    /// Returns the starts of a dynamic slice or update, clamped so that a slice of `sizes` fits into `operand`.
     ///
-    /// They are scalars that every element needs, so they are computed once, outside of all loops and guards.
+    /// They are scalars that every element needs, so they are hoisted out of all loops and guards.
     pub(crate) fn starts(
         &mut self,
         id: InstrId,
@@ -150,7 +151,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(exprs)
     }
 
-    /// An integer value of `level` clamped to `0..=room` in its own signedness, as a coordinate.
+    /// Clamps an integer value of `level` to `0..=room` in its own signedness, as a coordinate.
     pub(crate) fn clamped(
         &mut self,
         value: Value<'e, 'ctx>,
@@ -164,7 +165,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// An element of a dynamic-update-slice that is not done in place.
+    /// Computes an element of a dynamic-update-slice that is not in place.
     fn updated(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
         let instruction = &self.graph()[id];
         let (operand, update) = (instruction.operand(0), instruction.operand(1));

@@ -1,4 +1,5 @@
-//! Reductions inside an element: reduce, dot. Along lanes if elements are computed one at a time, else lane by lane.
+//! Reductions inside an element: reduce and dot. Vectorized along the reduction for scalar elements, otherwise lane by
+//! lane.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, DotOperandDims, Reduce, combiner_identity, simple_combiner};
@@ -14,16 +15,16 @@ use crate::fused::loops::nest::CarriedValues;
 use crate::fused::tuning::vector::LEAST_LANE_EXTENT;
 use crate::simt::WARP;
 
-/// The innermost body of a nest: from the loops' coordinates and the carried values, computes the carried values of the
-/// next iteration.
+/// Innermost body of a loop nest: maps the loops' coordinates and the carried values to the carried values of the next
+/// iteration.
 type ReduceBody<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], &Carried<'ctx>) -> Result<CarriedValues<'ctx>> + 'a;
 
-/// The values that come from the turn before.
+/// Values that are carried from the previous iteration.
 type Carried<'ctx> = [BasicValueEnum<'ctx>];
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Runs `body` in a nest of loops over `extents`, the last in steps of `width` lanes.
+    /// Runs `body` in a nest of loops over `extents`; the last loop has steps of `width` lanes.
     pub(crate) fn nested(
         &mut self,
         extents: &[u64],
@@ -51,8 +52,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Reduces elements with an operation that has an identity, at a level: one accumulator for each lane, put together
-    /// at the end.
+    /// Reduces elements with an operation that has an identity: one accumulator per lane, then a horizontal reduction.
     fn reduced_along_lanes(
         &mut self,
         op: BinaryOp,
@@ -86,8 +86,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(sum)
     }
 
-    /// Lanes for a reduction along a dimension: several registers, so that additions overlap; fewer where elements cost
-    /// more.
+    /// Returns the number of lanes for a reduction along a dimension: several registers, so that additions overlap.
     fn reduce_lanes(&self, ty: ElementType, extent: u64) -> u32 {
         let one = self.emitter.target().lanes(compute_bits(ty));
         let mut lanes = one * 4;
@@ -107,7 +106,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if extents.contains(&0) {
             return Ok(starts);
         }
-        // Dimensions in the order of the array, so that the innermost loop runs along memory.
+        // Sorts dimensions in array order, so that the innermost loop has the smallest stride.
         let mut reduced: Vec<usize> = op.dimensions.clone();
         reduced.sort_unstable();
         let extents: Vec<u64> = reduced.iter().map(|&d| dims[d] as u64).collect();
@@ -163,7 +162,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(values_of(self, &types, &raws))
     }
 
-    /// An element of a dot: sums of products in a type wide enough, rounded once.
+    /// Computes an element of a dot: sums products in a type that is wide enough, with a single rounding.
     pub(crate) fn contracted(&mut self, id: InstrId, dot: &Dot, index: &Index) -> Result<Value<'e, 'ctx>> {
         let instruction = &self.graph()[id];
         let (lhs, rhs) = (instruction.operand(0), instruction.operand(1));
@@ -200,14 +199,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// The operation of a reduction of one array whose parts can be reduced apart, and the value that changes nothing.
+/// Returns the operation of a reduction of one array that can be reduced in independent parts, and its identity.
 pub(crate) fn splits_into_lanes(module: &Module, op: &Reduce, ty: ElementType) -> Option<(BinaryOp, Scalar)> {
     let binary = simple_combiner(&module[op.computation])?;
     Some((binary, combiner_identity(binary, ty)?))
 }
 
-/// Whether threads may each reduce a part, in order, and their results be combined: HLO's combiners are
-/// associative. Both arguments must be of the result's types.
+/// Whether threads may each reduce a part in order and combine the results: HLO's combiners are associative. The types
+/// of both arguments must equal the result's types.
 pub(crate) fn reduces_in_parts(module: &Module, op: &Reduce) -> bool {
     let graph = &module[op.computation];
     let leaf = |id: InstrId| graph[id].shape().as_array().map(ArrayShape::element_type);
@@ -218,7 +217,7 @@ pub(crate) fn reduces_in_parts(module: &Module, op: &Reduce) -> bool {
     left == right && results.eq(left.iter().copied())
 }
 
-/// The type that products are summed in: f32 for narrow floats, the result's own otherwise.
+/// Returns the accumulator type of products: f32 for narrow floats, otherwise the result's type.
 pub fn accumulator(result: ElementType) -> ElementType {
     match result.kind() {
         ElementKind::Float if result.bit_width() < 32 => ElementType::F32,
@@ -226,7 +225,7 @@ pub fn accumulator(result: ElementType) -> ElementType {
     }
 }
 
-/// The indices of both operands' elements for an index of the result and one of K.
+/// Returns the indices of both operands' elements for an index of the result and one of K.
 fn operand_indices(dims: &DotDims, ranks: [usize; 2], index: &Index, exprs: &[AffineExpr]) -> (Index, Index) {
     let [lhs, rhs] = dims.operands(ranks);
     let (batch, free) = index.split_at(lhs.batch.len());
@@ -237,7 +236,7 @@ fn operand_indices(dims: &DotDims, ranks: [usize; 2], index: &Index, exprs: &[Af
     (place(ranks[0], &lhs, rows), place(ranks[1], &rhs, columns))
 }
 
-/// An index whose dimensions are given in lists.
+/// Assembles an index from lists of dimensions and their coordinates.
 pub(crate) fn placed(rank: usize, lists: [(&[usize], &[AffineExpr]); 3]) -> Index {
     let mut at = vec![AffineExpr::default(); rank];
     for (dims, exprs) in lists {

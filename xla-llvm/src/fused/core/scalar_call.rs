@@ -1,4 +1,4 @@
-//! Scalar computations (combiners, mapped functions) inlined into the code that uses them, and facts about them.
+//! Scalar computations (combiners, mapped functions), inlined at their uses.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The results of a computation of scalars, lane by lane.
+    /// Inlines a computation of scalars, lane by lane, and returns its results.
     pub(crate) fn call(&self, computation: CompId, arguments: &[Value<'e, 'ctx>]) -> Result<Vec<Value<'e, 'ctx>>> {
         let graph = &self.module[computation];
         let width = arguments.iter().map(|a| a.width()).max().unwrap_or(1);
@@ -25,7 +25,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let e = self.emitter;
             let result = match instruction.op() {
                 Op::Parameter(p) => match arguments.get(p.number) {
-                    // Narrower elements may stand for a parameter.
+                    // A parameter accepts narrower elements.
                     Some(&argument) => {
                         let ty = instruction.shape().expect_array()?.element_type();
                         vec![elemental::convert(e, argument, ty)?.splat(width)]

@@ -1,7 +1,7 @@
 //! Windows inside an element: loops over the elements of an array in a window, in the window's order.
 //!
-//! If the window's place is one number for all lanes, the loops run only over elements inside of the array, so that no
-//! element is tested; if lanes differ, each element is tested lane by lane.
+//! If the window's start is uniform across lanes, the loops cover only elements inside of the array, and no element is
+//! tested. Otherwise, each element is tested lane by lane.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{ReduceWindow, WindowDim};
@@ -14,30 +14,30 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::range::Range;
 use crate::fused::value::Guard;
 
-/// One window's place: how it slides, over which array, and where in the result it is.
+/// One window: its dimensions, its array, and its position in the result.
 pub(crate) struct WindowPlace<'a> {
     pub dims: &'a [WindowDim],
     /// Sizes of the array.
     pub base: &'a [usize],
-    /// Positions of the window along each dimension.
+    /// Number of window positions along each dimension.
     pub output: &'a [usize],
-    /// The window's position.
+    /// Position of the window.
     pub index: &'a Index,
 }
 
-/// Elements of a window along one dimension that are inside of the array.
+/// Test that the elements of a window along one dimension need to be inside of the array.
 #[derive(Clone, Copy, PartialEq)]
 enum Fit {
-    /// All, wherever the window is.
+    /// None: all elements are inside at all window positions.
     Always,
-    /// Those of the range, which is found out while running.
+    /// None: the loop's run-time range covers only elements inside.
     InRange,
-    /// Each must be tested.
+    /// A test of each element.
     Perhaps,
 }
 
-/// Body for an element of a window: from its index in the array, the condition under which it is one, and the carried
-/// values, the values carried to the next element.
+/// Body for an element of a window: maps its index in the array, the condition that it exists, and the carried values
+/// to the carried values of the next element.
 pub(crate) type WindowBody<'a, 'e, 'ctx, 'm> = dyn FnMut(
         &mut FusedEmitter<'e, 'ctx, 'm>,
         &Index,
@@ -47,7 +47,7 @@ pub(crate) type WindowBody<'a, 'e, 'ctx, 'm> = dyn FnMut(
     + 'a;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The reductions of a window's elements at an index of the result.
+    /// Reduces the elements of a window at an index of the result.
     pub(crate) fn window_reduced(
         &mut self,
         id: InstrId,
@@ -82,7 +82,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(values_of(self, &types, &raws))
     }
 
-    /// Runs `body` for the elements of a window, in the window's row-major order.
+    /// Runs `body` for the elements of a window in row-major order.
     pub(crate) fn for_window(
         &mut self,
         place: &WindowPlace<'_>,
@@ -117,15 +117,15 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             at.pop();
             results
         };
-        // The one element is there, or is tested; where the range says whether it is, the range must run.
+        // A single element is always inside or is tested; a run-time range needs the loop.
         if w.size == 1 && fit != Fit::InRange {
             return turn(self, AffineExpr::default(), &carried);
         }
         self.for_each(range, carried, &mut |s, symbol, carried| turn(s, AffineExpr::symbol(symbol), carried))
     }
 
-    /// The elements of a window that begins at `begin` of a dilated dimension of `base` elements, or a few more; and
-    /// whether they are inside of the array.
+    /// Returns a range that covers the elements inside of the array, or slightly more, for a window that begins at
+    /// `begin` of a dilated dimension of `base` elements; and the test that they need.
     fn window_range(&mut self, w: &WindowDim, begin: &AffineExpr, base: usize) -> Result<(Range<'e, 'ctx>, Fit)> {
         let (size, dilation) = (w.size as i64, w.window_dilation as i64);
         let bounds = begin.bounds(&self.symbols);
@@ -152,13 +152,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let (first, end) = (steps(0i64.saturating_sub(high)), steps(places.saturating_sub(low)));
             (self.number(first), self.number(end))
         };
-        // Backwards, the first elements come last.
+        // With reversal, the first elements come last.
         let (start, end) = if w.reversal { (-end + size, -first + size) } else { (first, end) };
         let fit = if uniform { Fit::InRange } else { Fit::Perhaps };
         Ok((Range { start, end, extent: Some(w.size as u64), width: 1, step: 1, whole: true }, fit))
     }
 
-    /// The initial values of a reduction, as its accumulators.
+    /// Returns the initial values of a reduction, converted to the accumulators' types.
     pub(crate) fn reduction_starts(&mut self, id: InstrId, width: u32) -> Result<Vec<Value<'e, 'ctx>>> {
         let instruction = &self.graph()[id];
         let inits = &instruction.operands()[instruction.operands().len() / 2..];
@@ -172,12 +172,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// The parts of values, as loops carry them.
+/// Returns the raw LLVM values that loops carry for these values.
 pub(crate) fn raws_of<'ctx>(values: &[Value<'_, 'ctx>]) -> Vec<BasicValueEnum<'ctx>> {
     values.iter().flat_map(Value::raws).collect()
 }
 
-/// Inverse of [`raws_of`].
+/// Rebuilds values from raw LLVM values; inverse of [`raws_of`].
 pub(crate) fn values_of<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     types: &[ElementType],
