@@ -1,27 +1,29 @@
-//! Symbolic indices: position of an element as an affine function of loop variables. Knows shapes, but no LLVM.
+//! Symbolic indices: the position of an element as an affine function of loop variables. Depends on shapes, not on
+//! LLVM.
 //!
-//! A [`AffineExpr`] is `constant + Σ coefficient · symbol`; a symbol is a loop variable or a number computed while
-//! running (the start of a dynamic slice, a gathered index). Movement operations become arithmetic on coordinates, so
+//! An [`AffineExpr`] is `constant + Σ coefficient · symbol`. A symbol is a loop variable or a number computed at run
+//! time (the start of a dynamic slice, a gathered index). Movement operations become arithmetic on coordinates, so that
+//! a whole chain of broadcast, transpose, slice and reshape costs one address.
 //! that a whole chain of broadcast, transpose, slice and reshape costs one address.
 
 use std::collections::BTreeMap;
 
 use xla_hlo::ops::{PadDim, SliceRange};
 
-/// Names a [`Symbol`] of a [`Symbols`] table.
+/// Number of a [`Symbol`] in a [`Symbols`] table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SymbolId(pub u32);
 
-/// Facts about a symbol while emitting.
+/// Compile-time facts about a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Values are in `0..extent`, if known.
+    /// Exclusive upper bound of the values, which are at least 0; `None` if unknown.
     pub extent: Option<u64>,
-    /// Depth in the loop nest of its definition; 0 is outside of all loops.
+    /// Nest level of the definition; 0 is outside of all loops.
     pub level: usize,
 }
 
-/// The symbols of one kernel.
+/// Table of the symbols of one kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols(Vec<Symbol>);
 
@@ -32,61 +34,61 @@ impl Symbols {
         SymbolId(self.0.len() as u32 - 1)
     }
 
-    /// The facts about a symbol.
+    /// Returns the facts about a symbol.
     pub fn get(&self, id: SymbolId) -> Symbol {
         self.0[id.0 as usize]
     }
 }
 
-/// The coordinate along one dimension, or a position in an array.
+/// Affine expression for a coordinate along one dimension, or for a position in an array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct AffineExpr {
-    /// Coefficients, none of them zero.
+    /// Coefficients by symbol, none of them zero.
     terms: BTreeMap<SymbolId, i64>,
     constant: i64,
 }
 
-/// One coordinate for each dimension.
+/// Index of an element: one coordinate per dimension.
 pub type Index = Vec<AffineExpr>;
 
 /// Result of dividing a coordinate by a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Division {
-    /// Quotient and remainder are coordinates.
+    /// Quotient and remainder, both affine.
     Exact(AffineExpr, AffineExpr),
-    /// They would be, if this symbol were two: `high · factor + low`.
+    /// Quotient and remainder would be affine if this symbol were split in two: `high · factor + low`.
     IfSplit(SymbolId, u64),
-    /// It must be divided while running.
+    /// A run-time division is needed.
     Runtime,
 }
 
 impl AffineExpr {
-    /// A constant.
+    /// Creates a constant expression.
     pub fn constant(constant: i64) -> AffineExpr {
         AffineExpr { terms: BTreeMap::new(), constant }
     }
 
-    /// A symbol.
+    /// Creates an expression that consists of one symbol.
     pub fn symbol(id: SymbolId) -> AffineExpr {
         AffineExpr { terms: BTreeMap::from([(id, 1)]), constant: 0 }
     }
 
-    /// The terms, by symbol.
+    /// Iterates over the terms, ordered by symbol.
     pub fn terms(&self) -> impl Iterator<Item = (SymbolId, i64)> + '_ {
         self.terms.iter().map(|(&s, &c)| (s, c))
     }
 
-    /// The constant part.
+    /// Returns the constant part.
     pub fn offset(&self) -> i64 {
         self.constant
     }
 
-    /// The coefficient of a symbol; 0 when it is not there.
+    /// Returns the coefficient of a symbol; 0 if it does not occur.
     pub fn coefficient(&self, id: SymbolId) -> i64 {
         self.terms.get(&id).copied().unwrap_or(0)
     }
 
-    /// The sum of two coordinates.
+    /// Returns the sum of two coordinates.
     #[must_use]
     pub fn plus(mut self, other: &AffineExpr) -> AffineExpr {
         self.constant += other.constant;
@@ -101,14 +103,14 @@ impl AffineExpr {
         self
     }
 
-    /// The coordinate and a number.
+    /// Returns the coordinate plus a constant.
     #[must_use]
     pub fn shifted(mut self, by: i64) -> AffineExpr {
         self.constant += by;
         self
     }
 
-    /// The coordinate times a number.
+    /// Returns the coordinate times a constant.
     #[must_use]
     pub fn scaled(mut self, by: i64) -> AffineExpr {
         if by == 0 {
@@ -119,7 +121,7 @@ impl AffineExpr {
         self
     }
 
-    /// The coordinate with a symbol replaced.
+    /// Returns the coordinate with a symbol replaced by an expression.
     #[must_use]
     pub fn with_symbol(&self, id: SymbolId, by: &AffineExpr) -> AffineExpr {
         let mut rest = self.clone();
@@ -129,12 +131,12 @@ impl AffineExpr {
         }
     }
 
-    /// The deepest level that one of the symbols is defined at.
+    /// Returns the deepest level of the symbols' definitions.
     pub fn level(&self, symbols: &Symbols) -> usize {
         self.terms.keys().map(|&s| symbols.get(s).level).max().unwrap_or(0)
     }
 
-    /// Least and greatest value, if all symbols' extents are known and nothing overflows.
+    /// Returns the least and the greatest value, if all symbols' extents are known and nothing overflows.
     pub fn bounds(&self, symbols: &Symbols) -> Option<(i64, i64)> {
         let mut bounds = (self.constant, self.constant);
         for (id, c) in self.terms() {
@@ -149,8 +151,8 @@ impl AffineExpr {
         Some(bounds)
     }
 
-    /// Whether all values are 32-bit numbers, with their sign, and so are those of threads and lanes a little beyond
-    /// the last one, which are told from others by being greater.
+    /// Whether all values fit into signed 32-bit integers, including the slightly larger values of threads and lanes
+    /// beyond the last one, which bounds checks must recognize.
     pub fn fits_32_bits(&self, symbols: &Symbols) -> bool {
         const BEYOND: u64 = 1 << 16;
         let is_short = |bound: i64| bound.unsigned_abs() <= i32::MAX as u64 - BEYOND;
@@ -161,8 +163,8 @@ impl AffineExpr {
         self.bounds(symbols).is_some_and(|(low, high)| low >= 0 && high < limit)
     }
 
-    /// Divides by a positive number: terms that are multiples of it go to the quotient, and if the rest is always less
-    /// than it, the rest is the remainder.
+    /// Divides by a positive number: multiples of it become the quotient; the other terms are the remainder if their
+    /// sum is always less than it.
     pub fn divide(&self, by: i64, symbols: &Symbols) -> Division {
         if by == 1 {
             return Division::Exact(self.clone(), AffineExpr::default());
@@ -174,7 +176,8 @@ impl AffineExpr {
         self.split_for(by, &rest, symbols)
     }
 
-    /// The terms that are multiples of a positive number, divided by it, and the rest of the coordinate.
+    /// Splits the coordinate into the quotient of the terms that are multiples of a positive number, and the other
+    /// terms.
     pub fn multiples(&self, by: i64) -> (AffineExpr, AffineExpr) {
         let mut quotient = AffineExpr::constant(self.constant.div_euclid(by));
         let mut rest = AffineExpr::constant(self.constant.rem_euclid(by));
@@ -199,12 +202,12 @@ impl AffineExpr {
     }
 }
 
-/// The position in memory of an element, for an array with these strides.
+/// Returns the position of an element in memory, for an array with these strides.
 pub fn position(index: &[AffineExpr], strides: &[usize]) -> AffineExpr {
     index.iter().zip(strides).fold(AffineExpr::default(), |sum, (c, &s)| sum.plus(&c.clone().scaled(s as i64)))
 }
 
-/// Strides of a row-major array.
+/// Returns the strides of a row-major array.
 pub fn row_major_strides(dims: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; dims.len()];
     for d in (1..dims.len()).rev() {
@@ -213,12 +216,12 @@ pub fn row_major_strides(dims: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The operand's index for an element of a broadcast. Operand dimensions of size 1 stay at 0.
+/// Returns the operand's index for an element of a broadcast. Operand dimensions of size 1 stay at 0.
 pub fn broadcast(index: &[AffineExpr], dimensions: &[usize]) -> Index {
     dimensions.iter().map(|&d| index[d].clone()).collect()
 }
 
-/// The operand's index for an element of a transpose.
+/// Returns the operand's index for an element of a transpose.
 pub fn transpose(index: &[AffineExpr], permutation: &[usize]) -> Index {
     let mut operand = vec![AffineExpr::default(); permutation.len()];
     for (expr, &d) in index.iter().zip(permutation) {
@@ -227,13 +230,13 @@ pub fn transpose(index: &[AffineExpr], permutation: &[usize]) -> Index {
     operand
 }
 
-/// The operand's index for an element of a slice.
+/// Returns the operand's index for an element of a slice.
 pub fn slice(index: &[AffineExpr], ranges: &[SliceRange]) -> Index {
     let shift = |(c, r): (&AffineExpr, &SliceRange)| c.clone().scaled(r.stride as i64).shifted(r.start as i64);
     index.iter().zip(ranges).map(shift).collect()
 }
 
-/// The operand's index for an element of a reverse.
+/// Returns the operand's index for an element of a reverse.
 pub fn reverse(index: &[AffineExpr], dimensions: &[usize], dims: &[usize]) -> Index {
     let mut operand = index.to_vec();
     for &d in dimensions {
@@ -242,13 +245,14 @@ pub fn reverse(index: &[AffineExpr], dimensions: &[usize], dims: &[usize]) -> In
     operand
 }
 
-/// The position relative to the operand's first element along each dimension of a pad without interior padding.
+/// Returns the position relative to the operand's first element along each dimension of a pad, before division by the
+/// interior step.
 pub fn pad(index: &[AffineExpr], dims: &[PadDim]) -> Index {
     index.iter().zip(dims).map(|(c, p)| c.clone().shifted(-p.low)).collect()
 }
 
-/// Dimensions of a reshape that go together: equal products, as small as can be. Dimensions of size 1 may end up in a
-/// group of their own with nothing on the other side.
+/// Returns the groups of dimensions of a reshape with equal products, as small as possible. Dimensions of size 1 may
+/// form a group of their own, with nothing on the other side.
 pub fn reshape_groups(from: &[usize], to: &[usize]) -> Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> {
     let mut groups = Vec::new();
     let (mut f, mut t) = (0, 0);

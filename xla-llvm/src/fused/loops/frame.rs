@@ -1,4 +1,4 @@
-//! The function around a kernel: addresses of its arrays, and the work items of a call.
+//! Function around a kernel: addresses of its arrays, and the work items of a call.
 
 use inkwell::AddressSpace;
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
@@ -13,31 +13,32 @@ use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
 
-/// A kernel's function, whose entry is being written.
+/// Kernel function whose entry block is being emitted.
 pub(crate) struct Frame<'e, 'ctx> {
-    /// Operands, then results.
+    /// Addresses of the operands, then of the results.
     pub pointers: Vec<PointerValue<'ctx>>,
     pub work_items: WorkItems<'e, 'ctx>,
 }
 
-/// Work items of a call.
+/// Work items that a call or thread executes.
 #[derive(Clone, Copy)]
 pub(crate) enum WorkItems<'e, 'ctx> {
-    /// From the first to the one before the end.
+    /// The range `begin..end`.
     Range { begin: Lanes<'e, 'ctx>, end: Lanes<'e, 'ctx> },
-    /// That of the thread's number among all threads, if there is one.
+    /// The item with the number of the thread in the launch, if it exists.
     Thread,
-    /// That of the thread's group, whose threads work together on it: a warp, or a block of `threads` threads.
+    /// The item with the number of the thread's group, which executes it together: a warp, or a block of `threads`
+    /// threads.
     Group { threads: u32 },
-    /// All, by a block of `threads` threads, each of which does every so many.
+    /// All items, by a block of `threads` threads, each with a stride of `threads`.
     Block { threads: u32 },
-    /// All, by the groups of a block of `threads` threads: its warps, each of which does every so many, or all threads
-    /// together, one after the other.
+    /// All items, by the groups of a block of `threads` threads: its warps with a stride, or all threads together,
+    /// sequentially.
     BlockGroups { threads: u32, group: u32 },
 }
 
 impl WorkItems<'_, '_> {
-    /// As many for groups of `threads` threads: for those of one block, or of a launch.
+    /// Returns the assignment of work items to groups of `group` threads: groups of one block, or of a launch.
     pub fn for_groups(self, group: u32) -> Self {
         match self {
             WorkItems::Block { threads } => WorkItems::BlockGroups { threads, group },
@@ -48,13 +49,13 @@ impl WorkItems<'_, '_> {
 }
 
 impl<'e, 'ctx> Frame<'e, 'ctx> {
-    /// Adds the function, `void name(ptr pointers, i64 begin, i64 end)` or, for a target with threads, a kernel of as
-    /// many addresses.
+    /// Adds the function `void name(ptr pointers, i64 begin, i64 end)` or, for a target with threads, a kernel with one
+    /// parameter per address.
     pub fn open(emitter: &'e Emitter<'ctx>, name: &str, pointers: usize) -> Result<Frame<'e, 'ctx>> {
         Frame::open_with_maps(emitter, name, [pointers, 0])
     }
 
-    /// The same for so many addresses and, on a GPU, maps of what is copied in bulk.
+    /// Opens a frame with this number of addresses and, on a GPU, of tensor maps for TMA.
     pub fn open_with_maps(
         emitter: &'e Emitter<'ctx>,
         name: &str,
@@ -91,7 +92,7 @@ fn parameter<'e, 'ctx>(
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Runs `body` for each work item of the call, of `count` in all.
+    /// Runs `body` for each work item of the call, out of `count` in total.
     pub(crate) fn for_work_items(
         &mut self,
         work_items: WorkItems<'e, 'ctx>,
@@ -129,7 +130,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             WorkItems::BlockGroups { threads, group: WARP } => {
                 let member = Member::new(self.emitter, threads.into())?;
-                // Warps take turns as threads do.
+                // Warps take items with a stride, as threads do.
                 let warp = Member { thread: member.warp, threads: (threads / WARP).into(), ..member };
                 warp.each(self, count, &mut |s, number| {
                     s.item_level = s.depth();
@@ -142,7 +143,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 self.for_each(turns, Vec::new(), &mut |s, item, _| {
                     s.item_level = s.depth();
                     body(s, item)?;
-                    // The next one writes to shared memory that others may still read.
+                    // The next item writes to shared memory that other threads may still read.
                     if count > 1 {
                         s.emitter.barrier()?;
                     }
@@ -158,18 +159,19 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// A symbol at the deepest level that stands for a number, the same in all lanes.
+    /// Defines a symbol at the deepest level for a number that is uniform across lanes.
     pub(crate) fn uniform_symbol(&mut self, number: Lanes<'e, 'ctx>, extent: Option<u64>) -> SymbolId {
         let level = self.depth();
         self.define(Symbol { extent, level }, SymbolValue::Uniform(number))
     }
 
-    /// The thread's number among all threads of a launch of about `count`.
+    /// Returns the thread's number among all threads of a launch of about `count`.
     fn thread_number(&self, count: u64) -> Result<Lanes<'e, 'ctx>> {
         let [thread, block, threads] =
             [Register::Thread, Register::Block, Register::Threads].map(|register| self.emitter.register(register));
         let (thread, block, threads) = (thread?, block?, threads?);
-        // 32-bit arithmetic costs a GPU half; the last block may go beyond the count by less than its threads.
+        // 32-bit arithmetic is twice as fast on a GPU. The last block exceeds the count by less than its number of
+        // threads.
         Ok(match count < 1 << 31 {
             true => (block * threads + thread).zext(64),
             false => block.zext(64) * threads.zext(64) + thread.zext(64),

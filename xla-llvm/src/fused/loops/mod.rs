@@ -1,4 +1,4 @@
-//! Loops around elements: the loop nest of a kernel, and its indices in terms of it.
+//! Loops around elements: the loop nest of a kernel, and indices in terms of its symbols.
 
 pub mod affine;
 pub(crate) mod frame;

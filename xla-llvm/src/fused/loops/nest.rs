@@ -1,9 +1,9 @@
-//! The loop nest being written: levels with open blocks, loops with carried values, code placed as far out as it can
-//! be.
+//! Loop nest that is being emitted: levels with open blocks, loops with carried values, code hoisted as far out as
+//! possible.
 //!
-//! A level is a place in the nest whose block is still open: inner loops are written into blocks of their own and tied
-//! in when they are finished. Whatever is needed inside but depends on outer symbols only is therefore appended to the
-//! outer level's block, in front of the loop: nothing invariant is ever computed in a loop.
+//! A level is a point in the nest whose basic block is still open: inner loops are written into blocks of their own,
+//! and linked when they are complete. Code that is needed inside but depends on outer symbols only is therefore
+//! appended to the outer level's block, in front of the loop: no loop-invariant code is emitted in a loop.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, PhiValue};
@@ -15,15 +15,15 @@ use crate::fused::loops::range::Range;
 use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 
-/// The body of a loop: from the loop's symbol and the carried values of this iteration, computes those of the next.
+/// Body of a loop: maps the loop's symbol and the carried values of this iteration to those of the next one.
 pub(crate) type Body<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, SymbolId, &[BasicValueEnum<'ctx>]) -> Result<CarriedValues<'ctx>> + 'a;
 
-/// The values that a loop carries from one iteration to the next.
+/// Values that a loop carries from one iteration to the next.
 pub(crate) type CarriedValues<'ctx> = Vec<BasicValueEnum<'ctx>>;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The deepest level.
+    /// Returns the deepest level.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len() - 1
     }
@@ -50,7 +50,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Leaves the deepest level; the builder goes on where the next one stands.
+    /// Leaves the deepest level and positions the builder in the block of the enclosing one.
     fn leave_level(&mut self) {
         self.levels.pop();
         if let Some(level) = self.levels.last() {
@@ -75,12 +75,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result
     }
 
-    /// A 64-bit scalar constant.
+    /// Returns a 64-bit scalar constant.
     pub(crate) fn number(&self, value: i64) -> Lanes<'e, 'ctx> {
         self.emitter.splat_constant(self.emitter.int_type(64).const_int(value as u64, true).into(), 1)
     }
 
-    /// A range over `0..extent`.
+    /// Returns the range `0..extent`.
     pub(crate) fn full_range(&self, extent: u64, width: u32) -> Range<'e, 'ctx> {
         Range {
             start: self.number(0),
@@ -92,8 +92,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// A loop with carried values. The remainder, fewer lanes than a vector, is done last, under a mask that the symbol
-    /// carries; or lane by lane, where masked accesses would be branches for each lane and nothing is carried in lanes.
+    /// Emits a loop with carried values, and an epilogue for the remainder, which has fewer lanes than a vector. The
+    /// epilogue is one masked iteration with the mask in the symbol, or a scalar loop if masked accesses would be
+    /// branches per lane and nothing is carried in lanes.
     pub(crate) fn for_each(
         &mut self,
         range: Range<'e, 'ctx>,
@@ -115,7 +116,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.partial_turn(Range { start: middle, ..range }, carried, body)
     }
 
-    /// Whether a masked access is a branch for each lane, in a kernel that does not transpose tiles.
+    /// Whether a masked access becomes a branch per lane, in a kernel that does not transpose tiles.
     fn masks_are_branches(&mut self) -> bool {
         let has_tile = self.mode.vector().is_none_or(|mode| mode.tile.is_some());
         !has_tile && !self.emitter.target().abilities().masked_memory
@@ -154,7 +155,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.branch(again, block, exit)?;
         self.leave_level();
 
-        // Back in front of the loop, whose block may have grown meanwhile.
+        // Continue in front of the loop, in a block that may have grown in the meantime.
         let front = self.current_block()?;
         if known.is_some() {
             self.jump(block)?;
@@ -178,7 +179,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(results)
     }
 
-    /// The lanes from `start` to `end`, fewer than a vector has, under a mask.
+    /// Emits the lanes from `start` to `end`, fewer than a vector, under a mask.
     fn partial_turn(
         &mut self,
         range: Range<'e, 'ctx>,
@@ -208,7 +209,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(result)
     }
 
-    /// The results of `body` if a condition, one lane, holds, or else the carried values.
+    /// Emits `body` under a scalar condition and returns its results; the carried values if the condition does not
+    /// hold.
     pub(crate) fn when(
         &mut self,
         condition: Lanes<'e, 'ctx>,
@@ -234,7 +236,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(results)
     }
 
-    /// The results of `first` if a condition, one lane, holds, or else those of `second`.
+    /// Emits both bodies and returns the results of `first` if a scalar condition holds, otherwise those of `second`.
     pub(crate) fn either(
         &mut self,
         condition: Lanes<'e, 'ctx>,
@@ -255,7 +257,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(results)
     }
 
-    /// Writes a block that ends with a jump to `exit`: its beginning, the results of `body`, its end.
+    /// Emits a block that ends with a jump to `exit`; returns its first block, the results of `body`, and its last
+    /// block.
     fn branch_to(
         &mut self,
         exit: BasicBlock<'ctx>,
@@ -295,7 +298,7 @@ fn refused(reason: inkwell::builder::BuilderError) -> Error {
     Error::internal(format!("LLVM refuses an instruction: {reason}"))
 }
 
-/// The value of a constant 64-bit scalar.
+/// Returns the value of a constant 64-bit scalar.
 fn constant(lanes: Lanes<'_, '_>) -> Option<i64> {
     match lanes.raw() {
         BasicValueEnum::IntValue(int) => int.get_sign_extended_constant(),

@@ -1,4 +1,4 @@
-//! Loop plan of a kernel: dimensions split for reshapes, merged where contiguous in memory.
+//! Loop plan of a kernel: dimensions split for reshapes, and merged if they are contiguous in memory.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,29 +7,30 @@ use std::ops::Range;
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols, row_major_strides};
 use crate::fused::tuning::vector::LEAST_TILED;
 
-/// Findings of a trial emission: every coordinate that was turned into a number, and splits that would have helped.
+/// Findings of a trial emission: every coordinate that was converted to a number, and the splits that would have
+/// helped.
 #[derive(Default)]
 pub(crate) struct Survey {
     pub uses: BTreeSet<AffineExpr>,
     pub splits: Vec<(SymbolId, u64)>,
-    /// Positions in memory that are read for every element, whatever its value.
+    /// Positions in memory that are read for every element unconditionally.
     pub reads: BTreeSet<AffineExpr>,
 }
 
-/// The loop variables of a kernel, outermost first.
+/// Loop variables of a kernel, outermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoopPlan {
-    /// Variables of each dimension of the result; their extents multiply to the dimension's size.
+    /// Extents of the variables of each result dimension; their product is the dimension's size.
     dims: Vec<Vec<u64>>,
-    /// Variables (in order through all dimensions) that run as one loop.
+    /// Variables (numbered through all dimensions) that form one loop.
     groups: Vec<Range<usize>>,
-    /// The loop that goes in tiles with the innermost one, since arrays are contiguous along it that are not along
-    /// that.
+    /// Number of the loop that is tiled with the innermost one, since some arrays are contiguous along it but not along
+    /// the innermost.
     across: Option<usize>,
 }
 
 impl LoopPlan {
-    /// One variable a dimension, each a loop of its own.
+    /// Creates a plan with one variable and one loop per dimension.
     pub fn new(dims: &[usize]) -> LoopPlan {
         let mut plan =
             LoopPlan { dims: dims.iter().map(|&d| vec![d as u64]).collect(), groups: Vec::new(), across: None };
@@ -37,34 +38,34 @@ impl LoopPlan {
         plan
     }
 
-    /// Extents of all variables, outermost first.
+    /// Returns the extents of all variables, outermost first.
     pub fn extents(&self) -> Vec<u64> {
         self.dims.iter().flatten().copied().collect()
     }
 
-    /// Extents of the loops, outermost first.
+    /// Returns the extents of the loops, outermost first.
     pub fn loops(&self) -> Vec<u64> {
         let extents = self.extents();
         self.groups.iter().map(|g| extents[g.clone()].iter().product()).collect()
     }
 
-    /// Variables of each loop.
+    /// Returns the variables of each loop.
     pub fn groups(&self) -> &[Range<usize>] {
         &self.groups
     }
 
-    /// Number of loops through the first `rows` dimensions, where those were merged apart from the others.
+    /// Returns the number of loops over the first `rows` dimensions, if they were not merged with later ones.
     pub fn loops_of(&self, rows: usize) -> usize {
         let variables: usize = self.dims[..rows].iter().map(Vec::len).sum();
         self.groups.iter().filter(|group| group.start < variables).count()
     }
 
-    /// The number of the loop that goes in tiles with the innermost one.
+    /// Returns the number of the loop that is tiled with the innermost one.
     pub fn across(&self) -> Option<usize> {
         self.across
     }
 
-    /// The index of the result's element in terms of the variables' symbols.
+    /// Returns the index of the result's element in terms of the variables' symbols.
     pub fn index(&self, symbols: &[SymbolId]) -> Index {
         let mut next = symbols.iter();
         let dim = |extents: &Vec<u64>| {
@@ -78,7 +79,7 @@ impl LoopPlan {
         self.dims.iter().map(dim).collect()
     }
 
-    /// Splits variables as a survey asks for; `None` when it asks for nothing new.
+    /// Splits a variable as the survey requests; `None` if it requests nothing new.
     pub fn split(&self, survey: &Survey, symbols: &[SymbolId]) -> Option<LoopPlan> {
         let (at, factor) = survey
             .splits
@@ -100,9 +101,11 @@ impl LoopPlan {
         None
     }
 
-    /// Merges neighbouring variables whose every use is the position in both: `c · extent · outer + c · inner`. A
-    /// variable of one turn goes with any neighbour, since its value is always 0. The dimensions in front of a border
-    /// stay apart from the others: what is computed of a row, or kept of it, is found by the others alone.
+    /// Merges neighbouring variables that always occur as one linear position: `c · extent · outer + c · inner`.
+    ///
+    /// A variable with a trip count of 1 merges with any neighbour, since its value is always 0. Dimensions before a
+    /// border are not merged with later ones: values that are computed or kept per row depend only on the dimensions
+    /// before the border.
     pub fn merged(&self, survey: &Survey, symbols: &[SymbolId], borders: &[usize]) -> LoopPlan {
         let extents = self.extents();
         let firsts: Vec<usize> = borders.iter().map(|&rows| self.dims[..rows].iter().map(Vec::len).sum()).collect();
@@ -128,7 +131,7 @@ impl LoopPlan {
         LoopPlan { across: merged.find_across(survey, symbols), ..merged }
     }
 
-    /// Of the loops that arrays are read contiguously along, but not along the innermost, the one with most reads.
+    /// Returns the loop along which most arrays are contiguous that are not contiguous along the innermost loop.
     fn find_across(&self, survey: &Survey, symbols: &[SymbolId]) -> Option<usize> {
         let (extents, loops) = (self.extents(), self.loops());
         let (inner, outer) = self.groups.split_last()?;
@@ -144,19 +147,19 @@ impl LoopPlan {
     }
 }
 
-/// The loops' extents, outermost first.
+/// Prints the loops' extents, outermost first.
 impl fmt::Display for LoopPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.loops())
     }
 }
 
-/// The variable of a group that stands for the whole group's counter: the last one that takes more than one turn.
+/// Returns the variable that carries the counter of the whole group: the last one with a trip count above 1.
 pub(crate) fn carrier(extents: &[u64], group: &Range<usize>) -> Option<usize> {
     group.clone().rev().find(|&v| extents[v] > 1)
 }
 
-/// Symbols for all variables of a plan, all at one level.
+/// Adds symbols for all variables of a plan, all at the outermost level.
 pub(crate) fn trial_symbols(plan: &LoopPlan, symbols: &mut Symbols) -> Vec<SymbolId> {
     plan.extents().iter().map(|&extent| symbols.add(Symbol { extent: Some(extent), level: 0 })).collect()
 }

@@ -1,18 +1,18 @@
-//! Ranges that loops run over.
+//! Iteration ranges of loops.
 
 use crate::lanes::Lanes;
 
-/// Range of a loop: from `start` to `end` (64-bit scalars) in steps of `width` lanes.
+/// Range of a loop: from `start` to `end` (64-bit scalars), vectorized by `width` lanes.
 #[derive(Clone, Copy)]
 pub(crate) struct Range<'e, 'ctx> {
     pub start: Lanes<'e, 'ctx>,
     pub end: Lanes<'e, 'ctx>,
-    /// Values of the loop's symbol are below this.
+    /// Exclusive upper bound of the loop's symbol, if known.
     pub extent: Option<u64>,
-    /// Lanes of one turn; 1 for a scalar loop.
+    /// Number of lanes of one iteration; 1 for a scalar loop.
     pub width: u32,
-    /// From the beginning of one turn to that of the next: `width`, or more where others do the turns between.
+    /// Increment per iteration: `width`, or more if other threads execute the iterations in between.
     pub step: u64,
-    /// Known multiple of `width` (both ends), so that no turn is partial.
+    /// Whether the length is known to be a multiple of `width`, so that no epilogue is needed.
     pub whole: bool,
 }

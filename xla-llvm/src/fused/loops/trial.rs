@@ -11,10 +11,10 @@ use crate::fused::value::SymbolValue;
 use crate::simt::Register;
 
 impl FusedKernel<'_, '_> {
-    /// Emits the kernel once for one element into a module that is thrown away, to survey its reads.
+    /// Chooses the loops of the kernel by emitting it once for one element into a temporary module, to survey its
+    /// reads.
     ///
-    /// Loops over the first `rows` dimensions stay apart from the others, and so do those over rows that are reduced or
-    /// kept.
+    /// Loops over the first `rows` dimensions, and over rows that are reduced or kept, are not merged with the others.
     pub(crate) fn loop_plan(&self, emitter: &Emitter<'_>, rows: usize) -> Result<LoopPlan> {
         let mut plan = LoopPlan::new(&self.dims);
         loop {
@@ -23,7 +23,7 @@ impl FusedKernel<'_, '_> {
             let frame = Frame::open(&trial, "trial", self.source.pointer_count())?;
             let mut fused = self.bind(&trial, frame.pointers)?;
             let symbols = trial_symbols(&plan, &mut fused.symbols);
-            // Any number that is not known, so that no loop is seen to be empty.
+            // Any number that is not a constant, so that no loop is recognized as empty.
             let value = SymbolValue::Uniform(match frame.work_items {
                 WorkItems::Range { begin, .. } => begin,
                 WorkItems::Thread

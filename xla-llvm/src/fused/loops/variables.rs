@@ -7,7 +7,7 @@ use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
 use crate::fused::loops::plan::{LoopPlan, carrier};
 use crate::fused::value::SymbolValue;
 
-/// Counters of the outer loops from the number of a row.
+/// Returns the counters of the outer loops, from the linear number of a row.
 pub(crate) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &AffineExpr, loops: &[u64]) -> Result<Vec<AffineExpr>> {
     let mut rest = row.clone();
     let mut counters = vec![AffineExpr::default(); loops.len()];
@@ -22,7 +22,7 @@ pub(crate) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &AffineExpr, loops
     Ok(counters)
 }
 
-/// Symbols of the variables of the outer loops, whose counters are given.
+/// Defines symbols for the variables of the outer loops, given the loops' counters.
 pub(crate) fn outer_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
@@ -33,7 +33,7 @@ pub(crate) fn outer_variables(
     Ok(symbols)
 }
 
-/// Adds the symbols of the next loop's variables to those of the loops around it.
+/// Appends the symbols of the next loop's variables, given its counter, to those of the enclosing loops.
 pub(crate) fn next_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
@@ -48,7 +48,8 @@ pub(crate) fn next_variables(
     Ok(())
 }
 
-/// Symbols of all variables: the outer ones, and those of the innermost loop with its counter (0 where there is none).
+/// Returns the symbols of all variables: the outer ones, and those of the innermost loop with its counter (0 if there
+/// is none).
 pub(crate) fn all_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
@@ -66,8 +67,8 @@ pub(crate) fn all_variables(
     symbols
 }
 
-/// As [`all_variables`], of the innermost loop's turn `turn`, which is the variable's own symbol: what was computed at
-/// that symbol is found at the variable's index.
+/// Returns the symbols of all variables, where the variable that carries the innermost loop is the symbol `turn` of an
+/// iteration itself. Values computed at that symbol are therefore found at the variable's index.
 pub(crate) fn turn_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
@@ -81,16 +82,16 @@ pub(crate) fn turn_variables(
     symbols
 }
 
-/// The counter of a loop.
+/// Counter of a loop.
 #[derive(Clone, Copy)]
 enum Counter<'e, 'ctx> {
-    /// The symbol of a turn of the whole loop.
+    /// Symbol of an iteration of the whole loop.
     Turn(SymbolId),
-    /// A value, and its level.
+    /// Value of the counter, and its level.
     Value(SymbolValue<'e, 'ctx>, usize),
 }
 
-/// Symbols of one loop's variables: the carrying one has the counter's value and the others are 0.
+/// Appends the symbols of one loop's variables: the carrier has the counter's value, the others are 0.
 fn group_variables<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     plan: &LoopPlan,
@@ -106,7 +107,7 @@ fn group_variables<'e, 'ctx>(
             Counter::Value(value, level) if carrier == Some(v) => {
                 s.define(Symbol { extent: Some(extents[v]), level }, value)
             }
-            // Values that depend on the other variables alone are computed once, outside of all loops.
+            // Values that depend only on the other variables are computed once, outside of all loops.
             Counter::Turn(_) | Counter::Value(..) => s.zero_symbol(v, extents[v]),
         };
         symbols.push(symbol);
