@@ -1,5 +1,5 @@
-//! Tiles of operands that both lie along K: each sum is a vector of lanes along K, added up at the end, so that nothing
-//! is packed.
+//! Tiles of operands that are both contiguous along K: each sum is a vector of lanes along K, reduced horizontally at
+//! the end, so that no operand is packed.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ElementType, Result};
@@ -13,7 +13,7 @@ use crate::fused::loops::affine::AffineExpr;
 use crate::lanes::Lanes;
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
-    /// The sums of a tile of its first row and its first column, a row of them in each value.
+    /// Computes the sums of a tile, given its first row and first column; each value holds a row of sums.
     pub fn sums_along_k(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -32,7 +32,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         let mut totals = values_of(s, &types, &raws);
         let rest = k % width;
         if rest > 0 {
-            // The last lanes of K, of which the others were added before.
+            // Last vector of K, which overlaps the steps that were added before; the mask excludes those.
             let numbers = s.emitter.lane_numbers(32, width as u32);
             let new = numbers.ge((width - rest) as i64);
             let first = AffineExpr::constant((k - width) as i64);
@@ -41,7 +41,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         totals.chunks(tiles.lanes as usize).map(|row| lane_sums(s, ty, row)).collect()
     }
 
-    /// Sums with the products of as many steps of K as they have lanes, of those that the mask has.
+    /// Adds the products of one vector of K steps, restricted to the mask, to the sums.
     fn products(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -61,7 +61,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         pairs.zip(totals).map(add).collect()
     }
 
-    /// Neighbours along K of some rows or columns.
+    /// Loads neighbours along K for several rows or columns.
     fn lanes_of_k(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -81,7 +81,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
     }
 }
 
-/// The sum of the lanes of each value, side by side: halves of two values are added at a time.
+/// Reduces each value horizontally and returns the sums as lanes: each step adds halves of two values.
 fn lane_sums<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     ty: ElementType,

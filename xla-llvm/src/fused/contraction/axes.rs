@@ -1,29 +1,29 @@
-//! Dimensions of a matmul that are one loop: neighbours in the list whose elements are evenly apart wherever they lie.
+//! Loops over a dimension list of a GEMM (M, N or K): neighbouring dimensions with a common stride become one loop.
 
 use std::ops::Range;
 
 use crate::fused::loops::affine::{AffineExpr, SymbolId, position, row_major_strides};
 
-/// A list of dimensions as loops: some neighbours are one, the innermost, and the others each one of their own.
+/// List of dimensions as loops: some neighbours form the innermost loop, every other dimension is a loop of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Axis {
     /// Extents of the dimensions that are loops of their own.
     pub outer: Vec<u64>,
     /// Extent of the innermost loop.
     pub extent: u64,
-    /// Dimensions of the innermost loop, whose last one has its counter; the others are 0.
+    /// Dimensions of the innermost loop: the last one carries its counter; the others are 0.
     inner: Range<usize>,
 }
 
 impl Axis {
-    /// Loops of dimensions whose symbols have coefficients in each of some positions in memory; the innermost is over
-    /// the last dimension that has more than one element and those that go on with it.
+    /// Merges into the innermost loop the last dimension with more than one element and the preceding ones that
+    /// continue its stride in all `positions` in memory; `symbols` are the dimensions' symbols.
     pub fn last(extents: &[u64], symbols: &[SymbolId], positions: &[&AffineExpr]) -> Axis {
         let carrier = extents.iter().rposition(|&extent| extent > 1).unwrap_or(extents.len().saturating_sub(1));
         Axis::carried_by(carrier, extents, symbols, positions)
     }
 
-    /// As [`Axis::last`], the innermost loop being the longest.
+    /// Chooses the longest possible innermost loop, merged as by [`Axis::last`].
     pub fn longest(extents: &[u64], symbols: &[SymbolId], positions: &[&AffineExpr]) -> Axis {
         let all = (0..extents.len()).map(|carrier| Axis::carried_by(carrier, extents, symbols, positions));
         all.max_by_key(|axis| axis.extent).unwrap_or_else(|| Axis::last(extents, symbols, positions))
@@ -45,13 +45,13 @@ impl Axis {
         Axis::of(first..carrier + 1, extents)
     }
 
-    /// Loops of dimensions each of which is one, the innermost over the last that has more than one element.
+    /// Makes each dimension a loop of its own; the innermost is the last one with more than one element.
     pub fn apart(extents: &[u64]) -> Axis {
         let carrier = extents.iter().rposition(|&extent| extent > 1).unwrap_or(extents.len().saturating_sub(1));
         Axis::of(carrier..carrier + 1, extents)
     }
 
-    /// As [`Axis::apart`], the innermost over the longest.
+    /// Makes each dimension a loop of its own; the innermost is the longest one.
     pub fn longest_apart(extents: &[u64]) -> Axis {
         let carrier = (0..extents.len()).max_by_key(|&d| extents[d]).unwrap_or(0);
         Axis::of(carrier..carrier + 1, extents)
@@ -63,28 +63,28 @@ impl Axis {
         Axis { outer: outer.collect(), extent: extents[inner.clone()].iter().product(), inner }
     }
 
-    /// A part of an axis that is one loop, from wherever on.
+    /// Returns a part of an axis that is one loop; the part may begin anywhere.
     pub fn part(&self, extent: u64) -> Axis {
         Axis { extent, ..self.clone() }
     }
 
-    /// Extents of all loops.
+    /// Returns the extents of all loops, outermost first.
     pub fn loops(&self) -> Vec<u64> {
         self.outer.iter().copied().chain([self.extent]).collect()
     }
 
-    /// The number of a step among all, from the counters of the loops.
+    /// Returns the linear number of a step, from the counters of the loops.
     pub fn step(&self, counters: &[AffineExpr]) -> AffineExpr {
         let loops: Vec<usize> = self.loops().iter().map(|&extent| extent as usize).collect();
         position(counters, &row_major_strides(&loops))
     }
 
-    /// The symbol that has the counter of the innermost loop.
+    /// Returns the symbol that carries the counter of the innermost loop.
     pub fn carrier(&self, symbols: &[SymbolId]) -> Option<SymbolId> {
         symbols.get(self.inner.end.checked_sub(1)?).copied()
     }
 
-    /// Coordinates of the dimensions from the counters of the outer loops and of the innermost one.
+    /// Returns the coordinates of the dimensions, from the counters of the outer loops and of the innermost one.
     pub fn coordinates(&self, outer: &[AffineExpr], inner: &AffineExpr) -> Vec<AffineExpr> {
         let before = self.inner.start.min(outer.len());
         let mut exprs = outer[..before].to_vec();

@@ -1,4 +1,4 @@
-//! Loops of a matmul by register tiles: a block of columns is packed, then tiles of rows go over its panels.
+//! Loop nest of a register-blocked GEMM: packs a block of columns, then multiplies row tiles by its panels.
 
 use xla_hlo::Result;
 use xla_service::Optimize;
@@ -18,7 +18,7 @@ use crate::fused::loops::variables::counters;
 use crate::fused::tuning::register_tiles::FEW_PIECES;
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body and returns the number of work items.
+    /// Emits the function's body and returns the number of work items.
     pub(crate) fn emit_register_tiles<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -53,7 +53,7 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
-    /// A block of columns against a run of tiles.
+    /// Emits the multiplication of a block of columns by a run of row tiles.
     fn block(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, block: &AffineExpr, run: &AffineExpr) -> Result<()> {
         let tiles = self.tiles;
         let [all_tiles, all_panels] = tiles.tiles();
@@ -94,7 +94,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// The sums that a tile starts with, given their place between parts of K.
+    /// Returns the initial sums of a tile: zero, or for later blocks of K the sums kept at `kept`.
     fn start(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, kept: &AffineExpr) -> Result<Vec<Value<'e, 'ctx>>> {
         let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
         let zeros = vec![zero(s.emitter, ty).splat(tiles.lanes as u32); (tiles.rows * tiles.vectors) as usize];
@@ -108,7 +108,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(values_of(s, &types, &raws))
     }
 
-    /// Stores sums as results, or keeps them for the next part of K.
+    /// Stores sums as results after the last block of K; otherwise keeps them for the next one.
     fn keep_or_store(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -132,7 +132,7 @@ fn sizes(extents: &[u64]) -> Vec<usize> {
     extents.iter().map(|&extent| extent as usize).collect()
 }
 
-/// Numbers within a group of `size` from `first` on, of `total` in all.
+/// Returns the range of up to `size` numbers from `first` on, out of `total` numbers.
 fn group<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     first: &AffineExpr,
@@ -149,7 +149,7 @@ fn group<'e, 'ctx>(
 }
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
-    /// A loop that carries nothing; none for a range of a single turn.
+    /// Emits a loop without carried values; for a trip count of 1, only its body.
     pub(crate) fn turns(
         &mut self,
         range: Range<'e, 'ctx>,
@@ -162,8 +162,8 @@ impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
         Ok(())
     }
 
-    /// The first element of the piece of that number, of `size` elements each: the last one begins early enough to have
-    /// as many.
+    /// Returns the first element of piece `number` of an extent in pieces of `size` elements. The last piece overlaps
+    /// the one before, so that it is complete.
     pub(crate) fn first_of(&mut self, number: &AffineExpr, size: u64, extent: u64) -> Result<AffineExpr> {
         if size >= extent {
             return Ok(AffineExpr::default());
@@ -178,7 +178,7 @@ impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
         Ok(self.computed(first, None, Some(last + 1), level))
     }
 
-    /// Goes over an extent in pieces of `size`; the last one may overlap the one before.
+    /// Iterates over an extent in pieces of `size`; the last one may overlap the one before.
     pub(crate) fn pieces(
         &mut self,
         extent: u64,

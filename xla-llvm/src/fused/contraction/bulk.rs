@@ -1,4 +1,4 @@
-//! Operands of dots as arrays that boxes can be copied from: few dimensions, evenly apart.
+//! TMA layouts of dot operands: few dimensions with constant strides, so that TMA can copy boxes.
 
 use std::ops::Range;
 
@@ -8,40 +8,40 @@ use xla_hlo::ops::DotOperandDims;
 use crate::fused::core::address::strides_of;
 use crate::simt::{MAP_ALIGNMENT, MOST_MAP_RANK};
 
-/// Bound of numbers of elements along a dimension: coordinates of boxes are signed integers of 32 bits.
+/// Exclusive bound of the number of elements along a dimension: coordinates of boxes are signed 32-bit integers.
 const EXTENT_BOUND: u64 = 1 << 31;
 
-/// An operand's dimensions, the first of which lies together.
+/// TMA layout of an operand; the first dimension is contiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BulkLayout {
     pub dims: Vec<BulkDim>,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub bytes: u64,
 }
 
-/// Neighbouring dimensions that are one.
+/// Dimension of a TMA layout: neighbouring array dimensions merged into one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BulkDim {
     pub role: BulkRole,
     pub extent: u64,
-    /// Elements from one to the next.
+    /// Stride in elements.
     pub stride: u64,
 }
 
-/// The meaning of a dimension for the dot.
+/// Role of a dimension in the dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BulkRole {
-    /// M, or N.
+    /// M of the left operand, or N of the right one.
     Free,
     /// K.
     Sum,
-    /// Batch dimensions of these numbers.
+    /// Batch dimensions with these numbers.
     Batch(Range<usize>),
 }
 
 impl BulkLayout {
-    /// That of an operand. `None` where M (or N) or K are not evenly apart, neither of them lies together, or there are
-    /// too many dimensions, and where rows do not begin at multiples of [`MAP_ALIGNMENT`].
+    /// Returns the TMA layout of an operand; `None` unless M (or N) and K have constant strides and one of them is
+    /// contiguous, the rank is within limits, and rows begin at multiples of [`MAP_ALIGNMENT`].
     pub fn new(array: &ArrayShape, dims: &DotOperandDims<'_>) -> Option<BulkLayout> {
         let strides = strides_of(array);
         let axes = |dims: &[usize]| -> Vec<(u64, u64)> {
@@ -54,7 +54,7 @@ impl BulkLayout {
         let mut all = vec![one(&dims.free, BulkRole::Free)?, one(dims.contracting, BulkRole::Sum)?];
         let batch = merged(&axes(dims.batch)).into_iter();
         all.extend(batch.map(|(dims, extent, stride)| BulkDim { role: BulkRole::Batch(dims), extent, stride }));
-        // Each stride is then a multiple of the one before, as drivers ask for.
+        // Each stride is now a multiple of the one before, as the driver requires.
         all.sort_by_key(|dim| dim.stride);
         let bytes = array.element_type().byte_width() as u64;
         let fits = |dim: &BulkDim| {
@@ -67,14 +67,14 @@ impl BulkLayout {
         (lies && all.len() <= MOST_MAP_RANK).then_some(BulkLayout { dims: all, bytes })
     }
 
-    /// Whether rows go along K.
+    /// Whether rows are contiguous along K.
     pub fn along_sum(&self) -> bool {
         self.dims[0].role == BulkRole::Sum
     }
 }
 
-/// Dimensions, of extents and strides, outer ones first, as few as there can be, the innermost first: of each which
-/// ones, the extent, and the stride.
+/// Merges dimensions, given as (extent, stride) with the outermost first, as far as possible. Returns the merged
+/// dimensions with the innermost first: the numbers of the original dimensions, the extent, and the stride.
 fn merged(axes: &[(u64, u64)]) -> Vec<(Range<usize>, u64, u64)> {
     let mut all: Vec<(Range<usize>, u64, u64)> = Vec::new();
     for (d, &(extent, stride)) in axes.iter().enumerate().rev().filter(|(_, (extent, _))| *extent != 1) {

@@ -1,4 +1,4 @@
-//! A matmul of the batch that is being written: where its operands' elements are, and its results.
+//! GEMM of one batch element that is being emitted: indices of its operands' elements and results.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
@@ -13,30 +13,30 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::value::{Guard, Source};
 use crate::lanes::{Lanes, Scalar};
 
-/// A matmul of the batch that is being written.
+/// GEMM of one batch element that is being emitted.
 pub(crate) struct Job<'a, 'ctx, 'm> {
     pub kernel: &'a FusedKernel<'a, 'm>,
     pub matmul: &'a Matmul<'m>,
     pub tiles: &'a RegisterTiles,
-    /// Scratch memory for rows, for columns, and for sums between parts of K.
+    /// Scratch memory for packed rows, for packed columns, and for sums between blocks of K.
     pub panels: &'a [Panel<'ctx>; 3],
     pub result: &'a Source<'ctx>,
     pub batch: Vec<AffineExpr>,
-    /// Counters of the outer loops of rows and of columns.
+    /// Counters of the outer loops over rows and over columns.
     pub outer: [Vec<AffineExpr>; 2],
-    /// The part of K.
+    /// Number of the block of K.
     pub part: AffineExpr,
 }
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
-    /// The same with counters of the outer loops of rows, in a part of K.
+    /// Returns a copy with other counters of the outer row loops and another block of K.
     pub fn at(&self, rows: &[AffineExpr], part: &AffineExpr) -> Self {
         let outer = [rows.to_vec(), self.outer[1].clone()];
         Job { batch: self.batch.clone(), outer, part: part.clone(), ..*self }
     }
 
-    /// The index of the element of rows (0) or columns (1) at a place in K, given by the loops over it, and when it
-    /// counts at all.
+    /// Returns the index of the operand element of a row (`which` is 0) or column (1) at a step of K, given by its loop
+    /// counters. Adds the condition that the element exists; otherwise it counts as 0.
     pub fn index(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -51,7 +51,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         self.matmul.operand_index(s, self.tiles.sides[which], (&self.batch, &free, &sums), condition)
     }
 
-    /// The index of a result.
+    /// Returns the index of a result.
     pub fn result_index(&self, [row, column]: [&AffineExpr; 2]) -> Index {
         let rows = self.tiles.axes[0].coordinates(&self.outer[0], row);
         let columns = self.tiles.axes[1].coordinates(&self.outer[1], column);
@@ -62,14 +62,14 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
     }
 }
 
-/// Scratch memory for the elements of an operand.
+/// Scratch memory for packed elements of an operand.
 pub(crate) struct Panel<'ctx> {
-    /// One for each part of an element.
+    /// One array per part of an element (real, imaginary).
     pub arrays: Vec<(PointerValue<'ctx>, Scalar)>,
 }
 
 impl<'ctx> Panel<'ctx> {
-    /// Memory for as many elements.
+    /// Allocates scratch memory for `elements` elements.
     pub fn new(s: &FusedEmitter<'_, 'ctx, '_>, matmul: &Matmul<'_>, elements: u64) -> Result<Panel<'ctx>> {
         if elements == 0 {
             return Ok(Panel { arrays: Vec::new() });

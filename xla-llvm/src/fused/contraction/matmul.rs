@@ -1,8 +1,8 @@
-//! Dots and convolutions as matmuls: batch, M, N, K, and whether they are worth a kernel of tiles.
+//! Dots and convolutions as GEMMs: batch, M, N, K, and whether a tiled kernel pays off.
 //!
-//! `result[batch, m, n] = Σ_k left[batch, m, k] · right[batch, k, n]`, each of the four a list of dimensions. M of a
-//! convolution is the window's positions in all images, and K the places in the window with the input's channels, so
-//! that it is a matmul with an operand that lies nowhere (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
+//! `result[batch, m, n] = Σ_k left[batch, m, k] · right[batch, k, n]`, where each of the four is a list of dimensions.
+//! M of a convolution is the window positions in all images, and K is the offsets in the window with the input
+//! channels: a GEMM whose left operand does not exist in memory (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
 
 use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op};
 use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Result};
@@ -18,34 +18,35 @@ use crate::fused::tuning::matmul::{LEAST_EXTENT, LEAST_WORK};
 use crate::fused::value::Guard;
 use crate::mma::OperandType;
 
-/// A dot or a convolution as a batch of matmuls.
+/// Dot or convolution as a batch of GEMMs.
 pub(crate) struct Matmul<'m> {
     pub id: InstrId,
-    /// Left, right.
+    /// Left and right operand.
     pub operands: [InstrId; 2],
     contraction: Contraction<'m>,
     /// Extents of the batch dimensions.
     pub batch: Vec<u64>,
-    /// Extents of M's dimensions, and of N's.
+    /// Extents of the dimensions of M, and of N.
     pub free: [Vec<u64>; 2],
-    /// Extents of K's dimensions, in the order in which they are gone through.
+    /// Extents of the dimensions of K, in loop order.
     pub contracting: Vec<u64>,
-    /// The number that each dimension of M and of K has in the operation.
+    /// Numbers of the dimensions of M and of K in the operation.
     order: [Vec<usize>; 2],
-    /// Type of the multiplication: operands are converted to it first, the result from it.
+    /// Type of the multiplication: operands are converted to it first, and the result from it.
     pub element_type: ElementType,
-    /// Type of accumulators: it takes a register, or several, by itself.
+    /// Type of the accumulators: fills whole registers.
     pub accumulator_type: ElementType,
-    /// Type of the operands' elements on tensor cores, with accumulators of f32.
+    /// Element type of the operands on tensor cores, with f32 accumulators; `None` if tensor cores cannot be used.
     pub operand_type: Option<OperandType>,
-    /// Of the operands.
+    /// Contiguous neighbours of an element of each operand.
     pub neighbours: [Neighbours; 2],
-    /// Element types of the operands, and bytes of an element.
+    /// Element types of the operands.
     pub types: [ElementType; 2],
+    /// Bytes of an element of each operand.
     pub bytes: [u64; 2],
-    /// Elements from one step of K to the next of operands that are arrays in memory, where that is the same all along.
+    /// Stride between steps of K, in elements, of operands that are arrays in memory; `None` if it is not constant.
     pub k_strides: [Option<u64>; 2],
-    /// Operands that are arrays in memory, as ones that boxes can be copied from.
+    /// TMA layouts of operands that are arrays in memory.
     pub bulk: [Option<BulkLayout>; 2],
 }
 
@@ -56,7 +57,7 @@ enum Contraction<'m> {
 }
 
 impl Contraction<'_> {
-    /// Whether operand_type of f32 may be rounded to TF32.
+    /// Whether f32 operands may be rounded to TF32.
     fn allows_tf32(self) -> bool {
         let algorithm = match self {
             Contraction::Dot(dot) => dot.algorithm,
@@ -66,7 +67,7 @@ impl Contraction<'_> {
     }
 }
 
-/// An operand of a matmul.
+/// One of the two operands of a GEMM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MatmulSide {
     Left,
@@ -82,29 +83,30 @@ impl MatmulSide {
     }
 }
 
-/// Direction in memory of the neighbours of an operand's element.
+/// Contiguous neighbours of an operand's element in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbours {
     pub along: Along,
-    /// As many of them, from a multiple of it on, have coordinates that are neighbours too; 1 where that is not known.
+    /// Number of aligned neighbours whose coordinates are known to be consecutive as well; 1 if unknown.
     pub run: u64,
 }
 
+/// Direction along which an operand is contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Along {
-    /// Along the last dimension of M, or of N.
+    /// The last dimension of M, or of N.
     Free,
-    /// Along the last dimension of K.
+    /// The last dimension of K.
     K,
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// The matmul of a kernel whose strategy is one.
+    /// Returns the GEMM of a kernel whose strategy requires one.
     pub(crate) fn matmul(&self) -> Result<Matmul<'m>> {
         self.only_matmul().ok_or_else(|| Error::internal("a kernel without the matmul that it was chosen for"))
     }
 
-    /// The one matmul that the kernel computes, if all else is a function of its elements, each of its own.
+    /// Returns the only contraction of the kernel, if all other instructions are elementwise functions of its results.
     pub(crate) fn only_matmul(&self) -> Option<Matmul<'m>> {
         let graph = self.graph();
         if self.source.in_place {
@@ -120,7 +122,7 @@ impl<'m> FusedKernel<'_, 'm> {
         (all_alike && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed)).then_some(matmul)
     }
 
-    /// A contraction of the kernel.
+    /// Returns a contraction of the kernel as a GEMM.
     pub(crate) fn matmul_of(&self, id: InstrId) -> Option<Matmul<'m>> {
         let graph = self.graph();
         let mut matmul = Matmul::new(graph, id)?;
@@ -132,7 +134,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Some(matmul)
     }
 
-    /// Whether everything that is computed from an instruction is so element by element.
+    /// Whether all instructions that depend on `id` are elementwise.
     fn is_elementwise_of(&self, id: InstrId, computed: &[InstrId]) -> bool {
         let graph = self.graph();
         let dims = |id: InstrId| graph[id].shape().as_array().map(|a| a.dims());
@@ -222,7 +224,8 @@ impl<'m> Matmul<'m> {
         })
     }
 
-    /// Elements from one step of K to the next in a dot's operand, if it lies row by row and they are always as many.
+    /// Returns the stride between steps of K in a dot's operand, if the operand is row-major and the stride is
+    /// constant.
     fn k_stride(&self, graph: &Computation, side: MatmulSide) -> Option<u64> {
         let Contraction::Dot(dot) = self.contraction else { return None };
         let array = graph[self.operands[side as usize]].shape().as_array()?;
@@ -242,7 +245,7 @@ impl<'m> Matmul<'m> {
         (strides == row_major_strides(array.dims())).then_some(strides[last] as u64)
     }
 
-    /// A dot's operand as an array that boxes can be copied from.
+    /// Returns the TMA layout of a dot's operand.
     fn bulk_layout(&self, graph: &Computation, side: MatmulSide) -> Option<BulkLayout> {
         let Contraction::Dot(dot) = self.contraction else { return None };
         let array = graph[self.operands[side as usize]].shape().as_array()?;
@@ -253,8 +256,8 @@ impl<'m> Matmul<'m> {
         BulkLayout::new(array, &dims)
     }
 
-    /// The same with the dimensions of M in the order in which the left operand lies in memory, and those of K in that
-    /// of the right one, if its neighbours are along N.
+    /// Reorders the dimensions of M to the memory order of the left operand, and those of K to the memory order of the
+    /// right operand if that is contiguous along N.
     pub fn in_memory_order(mut self) -> Matmul<'m> {
         if let Contraction::Convolution(op) = self.contraction {
             let d = &op.dims;
@@ -277,17 +280,17 @@ impl<'m> Matmul<'m> {
         self
     }
 
-    /// Matmuls of the batch.
+    /// Returns the number of GEMMs in the batch.
     pub fn batches(&self) -> u64 {
         count(&self.batch)
     }
 
-    /// M for the left operand, N for the right one.
+    /// Returns M for the left operand, N for the right one.
     pub fn extent(&self, side: MatmulSide) -> u64 {
         count(&self.free[side as usize])
     }
 
-    /// K: products that are added up for each result.
+    /// Returns K: the number of products that are summed for each result.
     pub fn k(&self) -> u64 {
         count(&self.contracting)
     }
@@ -298,13 +301,13 @@ impl<'m> Matmul<'m> {
         extents.iter().all(|&extent| extent >= LEAST_EXTENT) && self.is_worthwhile()
     }
 
-    /// Whether there is work for many threads.
+    /// Whether there is enough work for many threads.
     pub fn is_worthwhile(&self) -> bool {
         let extents = [self.extent(MatmulSide::Left), self.extent(MatmulSide::Right), self.k(), self.batches()];
         count(&extents) >= LEAST_WORK
     }
 
-    /// Results of the whole batch.
+    /// Returns the number of results of the whole batch.
     pub fn results(&self) -> u64 {
         count(&[self.batches(), self.extent(MatmulSide::Left), self.extent(MatmulSide::Right)])
     }
@@ -313,7 +316,7 @@ impl<'m> Matmul<'m> {
         matches!(self.contraction, Contraction::Dot(_))
     }
 
-    /// The index of an operand's element, and when it counts at all.
+    /// Returns the index of an operand's element, and adds the condition that it exists; otherwise it counts as 0.
     pub fn operand_index<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -351,7 +354,7 @@ impl<'m> Matmul<'m> {
         }
     }
 
-    /// The index of a result.
+    /// Returns the index of a result.
     pub fn result_index(&self, batch: &[AffineExpr], rows: &[AffineExpr], columns: &[AffineExpr]) -> Index {
         let rows = &in_order(&self.order[0], rows)[..];
         match self.contraction {
@@ -368,14 +371,14 @@ impl<'m> Matmul<'m> {
     }
 }
 
-/// Extents and numbers of dimensions, sorted by their places in memory.
+/// Sorts extents and numbers of dimensions by their positions in memory.
 fn sorted(extents: &[u64], numbers: &[usize], place: impl Fn(usize) -> usize) -> (Vec<u64>, Vec<usize>) {
     let mut dims: Vec<(u64, usize)> = extents.iter().copied().zip(numbers.iter().copied()).collect();
     dims.sort_by_key(|&(_, number)| place(number));
     dims.into_iter().unzip()
 }
 
-/// Coordinates of dimensions, given those of the dimensions of these numbers.
+/// Permutes coordinates, where `numbers` are the dimensions that they belong to.
 fn in_order(numbers: &[usize], coordinates: &[AffineExpr]) -> Vec<AffineExpr> {
     let mut all = vec![AffineExpr::default(); coordinates.len()];
     for (&number, at) in numbers.iter().zip(coordinates) {
@@ -388,8 +391,8 @@ fn count(extents: &[u64]) -> u64 {
     extents.iter().fold(1, |n: u64, &extent| n.saturating_mul(extent))
 }
 
-/// The type that holds an element of another one in whole registers, with all that sums need of it: integers wrap in
-/// wider ones as well, and truth values are counted.
+/// Returns the accumulator type for an element type: it fills whole registers. Sums of integers wrap correctly in wider
+/// types, and truth values are counted.
 fn in_registers(ty: ElementType) -> ElementType {
     match ty.kind() {
         ElementKind::Pred => ElementType::U32,
@@ -415,7 +418,7 @@ fn convolution_neighbours(op: &Convolution, ranks: [usize; 2], [channels, output
     let sums = |run| Neighbours { along: Along::K, run };
     let input = match op.dims.input_feature == input_last {
         true => sums(channels),
-        // Positions of the window, whose elements each are inside of the input or not.
+        // Neighbours are window positions, each of which may be outside of the input.
         false => Neighbours { along: Along::Free, run: 1 },
     };
     let kernel = match kernel_last {

@@ -1,15 +1,15 @@
-//! Dots and convolutions as matmuls, whatever computes them; on processors with vectors, tiles of sums in registers.
+//! Dots and convolutions as GEMMs for all targets; for CPUs with vectors, register-blocked GEMM kernels.
 //!
 //! ```text
-//! matmul.rs    batch, M, N, K, and the elements of operands and result by them; threads have it from here, too
-//! bulk.rs      operands as arrays that a GPU copies boxes from
-//! axes.rs      which of their dimensions are one loop
-//! tiling.rs    the size of tiles, what is packed, blocks of columns
-//! job.rs       one matmul of the batch: the indices of elements, scratch memory
-//! blocks.rs    the loops: blocks of columns, tiles of rows, panels
-//! panels.rs    operands in scratch memory, as tiles read them
-//! along_k.rs   one tile of operands that lie along K: lanes are steps of K
-//! tile.rs      one tile: the loop over K, its sums in registers, and its results
+//! matmul.rs    batch, M, N, K, and the indices of operands and results in terms of them; also used by `simt`
+//! bulk.rs      TMA layouts of operands on GPUs
+//! axes.rs      merging of dimensions into loops
+//! tiling.rs    tile sizes, packing of operands, blocks of columns
+//! job.rs       one GEMM of the batch: indices of elements, scratch memory
+//! blocks.rs    the loop nest: blocks of columns, row tiles, panels
+//! panels.rs    packing of operands into scratch memory, ordered as tiles read them
+//! along_k.rs   one tile of operands that are contiguous along K: lanes are steps of K
+//! tile.rs      one tile: the loop over K, its accumulators in registers, and its results
 //! ```
 
 mod along_k;

@@ -1,4 +1,5 @@
-//! Panels: an operand's part in scratch memory, converted to the type of sums, in the order in which tiles read it.
+//! Packing: copies a part of an operand to scratch memory, converted to the accumulator type and ordered as tiles read
+//! it.
 
 use xla_hlo::Result;
 
@@ -14,7 +15,7 @@ use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 
 impl<'ctx> Panel<'ctx> {
-    /// Stores neighbours at a place.
+    /// Stores neighbouring elements at a place.
     pub fn put<'e>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -31,7 +32,7 @@ impl<'ctx> Panel<'ctx> {
 }
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
-    /// Packs the rows of a tile, given the first one: row after row, or step after step.
+    /// Packs the rows of a tile, given the first one: contiguous along K, or step by step.
     pub fn pack_rows(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &AffineExpr) -> Result<()> {
         let (tiles, panel) = (self.tiles, &self.panels[0]);
         if tiles.places[0] == Place::Panel(Along::K) {
@@ -58,7 +59,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         })
     }
 
-    /// Packs a panel of columns, given its number and its first column: step after step.
+    /// Packs a panel of columns step by step, given its number and its first column.
     pub fn pack_columns(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -86,7 +87,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         })
     }
 
-    /// Packs a block of columns and as many steps, which lie column by column.
+    /// Packs a square block of columns and steps that is contiguous along K, transposing it in registers.
     fn transpose_block(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -110,19 +111,19 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// The place of a step's first column in a panel.
+    /// Returns the place of a step's first column in a panel.
     pub fn place(&self, panel: &AffineExpr, step: &AffineExpr) -> AffineExpr {
         panel.clone().scaled(self.tiles.depth as i64).plus(step).scaled(self.tiles.columns() as i64)
     }
 
-    /// The number of the first of neighbouring steps.
+    /// Returns the number of the first of neighbouring steps.
     fn first_step(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, which: usize, sums: &[AffineExpr]) -> Result<AffineExpr> {
         let Some((inner, outer)) = sums.split_last() else { return Ok(AffineExpr::default()) };
         let number = s.first_lane(inner)?;
         Ok(self.tiles.packing[which].step(&[outer, &[number]].concat()))
     }
 
-    /// Lanes to pack along an extent with.
+    /// Returns the number of lanes to pack with along an extent.
     fn width(&self, s: &FusedEmitter<'e, 'ctx, 'm>, which: usize, extent: u64) -> u32 {
         let side = self.tiles.sides[which] as usize;
         if self.matmul.neighbours[side].run == 1 {
@@ -132,7 +133,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         within(s.emitter.target().lanes(8 * ty.byte_width() as u32).into(), extent) as u32
     }
 
-    /// Runs `body` for all of K, in vectors of `width` steps, of which the last may overlap the one before.
+    /// Runs `body` for all of K in vectors of `width` steps; the last one may overlap the one before.
     fn along_k(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -151,7 +152,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// An operand's element at an index, or as many as the index has lanes, as sums are computed in.
+    /// Loads an operand's element at an index, or one per lane of the index, converted for accumulation.
     fn value(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -169,7 +170,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
             let value = s.choose(condition, width, operand, &index, none)?;
             return self.computed(s, value.splat(width));
         };
-        // Rather a branch than masked lanes, of which all are there or none.
+        // Use a branch instead of masked lanes, since all lanes exist or none does.
         let raws = s.when(guard.mask, &none.raws(), |s| {
             let Some((inner, outer)) = sums.split_last() else { return Ok(none.raws()) };
             let inner = s.renewed(inner)?;
@@ -179,20 +180,20 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         self.computed(s, Value::from_raws(s.emitter, ty, &raws))
     }
 
-    /// A value of an operand as sums are computed in.
+    /// Converts a value of an operand to the accumulator type.
     pub fn computed(&self, s: &FusedEmitter<'e, 'ctx, 'm>, value: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
         let value = converted(s.emitter, value, self.matmul.element_type)?;
         converted(s.emitter, value, self.matmul.accumulator_type)
     }
 }
 
-/// The numbers that a value has: one, or a real and an imaginary part.
+/// Returns the numbers in a value: one, or a real and an imaginary part.
 pub(crate) fn parts<'e, 'ctx>(value: Value<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
     [Some(value.stored_lanes()), value.imaginary()].into_iter().flatten().collect()
 }
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
-    /// A coordinate of `width` lanes from one on.
+    /// Returns a coordinate of `width` consecutive lanes from `first` on.
     pub(crate) fn lanes_from(&mut self, first: &AffineExpr, width: u32, extent: u64) -> Result<AffineExpr> {
         if width == 1 {
             return Ok(first.clone());
@@ -202,7 +203,7 @@ impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
         Ok(AffineExpr::symbol(self.define(Symbol { extent: Some(extent), level }, value)))
     }
 
-    /// The same coordinate of this level, so that what depends on it is not computed outside of it.
+    /// Returns an equal coordinate at the current level, so that dependent code is not hoisted out of it.
     fn renewed(&mut self, expr: &AffineExpr) -> Result<AffineExpr> {
         let level = self.depth();
         let mut same = AffineExpr::constant(expr.offset());
@@ -218,7 +219,7 @@ impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
         Ok(same)
     }
 
-    /// The first lane of a coordinate.
+    /// Returns the first lane of a coordinate.
     fn first_lane(&mut self, expr: &AffineExpr) -> Result<AffineExpr> {
         let mut first = AffineExpr::constant(expr.offset());
         for (id, c) in expr.terms() {

@@ -1,4 +1,4 @@
-//! A register tile: the loop over K, which adds products of a column of the left operand and a row of the right one.
+//! A register tile: the loop over K, which adds the outer product of a left operand's column and a right operand's row.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::BinaryOp;
@@ -18,7 +18,7 @@ use crate::fused::value::Source;
 use crate::lanes::Scalar;
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
-    /// The sums of a tile, row by row, of its first row, its panel and its first column, and those that it starts with.
+    /// Computes the sums of a tile row by row, given its first row, its panel and first column, and the initial sums.
     pub fn sums(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -47,7 +47,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(values_of(s, &types, &raws))
     }
 
-    /// The elements of the tile's rows at a step.
+    /// Loads the elements of the tile's rows at a step of K.
     fn rows(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -71,7 +71,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         }
     }
 
-    /// The elements of the tile's columns at a step.
+    /// Loads the elements of the tile's columns at a step of K.
     fn columns(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -89,7 +89,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         }
     }
 
-    /// Elements of a panel, `lanes` at each of some distances from a place.
+    /// Loads elements of a panel, `lanes` elements at each distance from a place.
     fn take(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -112,7 +112,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(distances.map(load).collect())
     }
 
-    /// The place of an operand's element in its array, and the distance to the next row or column.
+    /// Returns the address of an operand's element in its array, and the distance to the next row or column.
     pub fn strip(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -130,14 +130,14 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok((Near::new(s, &source, &first)?, next.offset() - first.offset()))
     }
 
-    /// Sums that an earlier part of K left at a place.
+    /// Loads the sums that an earlier block of K kept at a place.
     pub fn kept(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &AffineExpr) -> Result<Vec<Value<'e, 'ctx>>> {
         let lanes = self.tiles.lanes;
         let starts = (0..self.tiles.rows * self.tiles.vectors).map(|number| (number * lanes) as i64);
         self.take(s, 2, place, (starts, lanes as u32))
     }
 
-    /// Leaves sums at a place for the next part of K.
+    /// Keeps sums at a place for the next block of K.
     pub fn keep(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &AffineExpr, sums: &[Value<'e, 'ctx>]) -> Result<()> {
         for (number, &sum) in (0..).zip(sums) {
             let place = place.clone().shifted(number * self.tiles.lanes as i64);
@@ -146,7 +146,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Stores sums as results, or what the kernel computes of them.
+    /// Stores sums as results, or the results that the kernel computes from them.
     pub fn store(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -175,7 +175,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
 }
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
-    /// Stores what the kernel computes of sums, while these are in registers.
+    /// Stores the results that the kernel computes from sums, while the sums are in registers (fused epilogue).
     fn store_computed(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -201,7 +201,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
     }
 }
 
-/// A place in an array, of which others are at known distances, so that these are a part of instructions.
+/// Address in an array with neighbours at constant distances, which fold into the addressing modes of instructions.
 pub(crate) struct Near<'ctx> {
     place: Source<'ctx>,
     distance: i64,

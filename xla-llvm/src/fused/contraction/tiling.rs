@@ -1,7 +1,7 @@
-//! Register tiles: rows by vectors of sums, which operands are packed, and blocks of columns.
+//! Register tiles: their rows and vectors of accumulators, the packing of operands, and blocks of columns.
 //!
-//! No tile is partial and no lane masked: the last tile of rows or columns, and the last vector of few columns, begin
-//! earlier, so that they end where the matrix does; what was computed before is computed again.
+//! No tile is partial and no lane is masked: the last tile of rows or columns, and the last vector of few columns,
+//! start earlier so that they end at the matrix edge. The overlap is computed twice.
 
 use std::fmt;
 
@@ -21,80 +21,83 @@ use crate::fused::tuning::register_tiles::{
 };
 use crate::fused::value::SymbolValue;
 
-/// Cut of a matmul into tiles of sums that are in registers.
+/// Register blocking of a GEMM: tiles of accumulators in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RegisterTiles {
-    /// The operand whose elements are broadcast, row by row, and the one whose columns are lanes.
+    /// Operand whose elements are broadcast, row by row, and operand whose columns are lanes.
     pub sides: [MatmulSide; 2],
-    /// Rows and columns.
+    /// Loops over rows and columns.
     pub axes: [Axis; 2],
-    /// K, as rows and columns are packed, and as tiles go over it.
+    /// Loops over K while rows and columns are packed.
     pub packing: [Axis; 2],
+    /// Loops over K inside of a tile.
     pub sums: Axis,
-    /// Parts of K, which are gone through one after the other, and steps of each.
+    /// Number of blocks that K is split into, which are processed sequentially.
     pub parts: u64,
+    /// Number of K steps in each block.
     pub depth: u64,
-    /// Rows of a tile.
+    /// Number of rows of a tile.
     pub rows: u64,
-    /// Vectors of a row of it, and their lanes.
+    /// Number of vectors in a row of a tile.
     pub vectors: u64,
+    /// Number of lanes of each vector.
     pub lanes: u64,
-    /// Lanes of each sum, along K, where operands are read along K; else 1.
+    /// Number of lanes of each sum along K if operands are read along K; otherwise 1.
     pub k_lanes: u64,
-    /// Whether rows and columns lie in memory, all of them: where dimensions are one loop, the conditions on each are
-    /// not those on the elements.
+    /// Whether all elements of rows and of columns are in memory. If so, bounds conditions, which treat each merged
+    /// dimension separately, are ignored.
     pub whole: [bool; 2],
-    /// Places where elements of rows and columns are read.
+    /// Places that tiles read the elements of rows and columns from.
     pub places: [Place; 2],
-    /// Panels of columns in a block.
+    /// Number of column panels in a block.
     pub block: u64,
-    /// Tiles of rows in a work item.
+    /// Number of row tiles in a work item.
     pub run: u64,
-    /// Whether a work item goes through the outer loops of rows as well, so that columns are packed once for all.
+    /// Whether a work item also covers the outer loops over rows, so that columns are packed once for all of them.
     pub all_rows: bool,
 }
 
-/// Place that tiles read an operand from.
+/// Memory that tiles read an operand from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Its array.
+    /// The operand's own array.
     Array,
-    /// A panel in scratch memory, filled in vectors along that direction.
+    /// Panel in scratch memory, packed in vectors along this direction.
     Panel(Along),
 }
 
-/// Facts about a matmul's arrays.
+/// Facts about the arrays of a GEMM.
 struct Arrays {
     /// Symbols of batch, M, N and K.
     symbols: [Vec<SymbolId>; 4],
-    /// The position in memory of operands that lie there, all of them.
+    /// Position in memory of each operand whose elements are all in memory.
     operands: [Option<AffineExpr>; 2],
     result: AffineExpr,
 }
 
 impl RegisterTiles {
-    /// Columns of a panel.
+    /// Returns the number of columns of a panel.
     pub fn columns(&self) -> u64 {
         self.vectors * self.lanes
     }
 
-    /// Tiles along the rows, and panels along the columns.
+    /// Returns the number of tiles along the rows, and of panels along the columns.
     pub fn tiles(&self) -> [u64; 2] {
         [self.axes[0].extent.div_ceil(self.rows), self.axes[1].extent.div_ceil(self.columns())]
     }
 
-    /// Columns of the vectors of a tile, from its first one on.
+    /// Returns the first columns of the vectors of a tile, relative to the tile.
     pub fn starts(&self) -> Vec<u64> {
         let last = self.axes[1].extent - self.lanes;
         (0..self.vectors).map(|vector| (vector * self.lanes).min(last)).collect()
     }
 
-    /// Elements from one row to the next where rows are packed along K: they begin in other sets of the cache.
+    /// Returns the row stride, in elements, of rows packed along K; it avoids cache set conflicts between rows.
     pub fn pitch(&self) -> u64 {
         self.depth.next_multiple_of(16) + 16
     }
 
-    /// Elements of scratch for rows, for columns, and for sums between parts of K.
+    /// Returns the elements of scratch memory for rows, for columns, and for sums between blocks of K.
     pub fn scratch(&self) -> [u64; 3] {
         let rows = match self.places[0] {
             Place::Array => 0,
@@ -106,13 +109,13 @@ impl RegisterTiles {
         [rows, columns, if self.parts > 1 { sums } else { 0 }]
     }
 
-    /// Turns of the outer loops of rows in a work item.
+    /// Returns the trip count of the outer row loops in a work item.
     fn outer_rows(&self) -> u64 {
         if self.all_rows { self.axes[0].outer.iter().product() } else { 1 }
     }
 
-    /// Extents of the loops over work items: batch, outer rows unless an item has all, outer columns, blocks of
-    /// columns, runs of tiles.
+    /// Returns the extents of the loops over work items: batch, outer rows unless an item covers them, outer columns,
+    /// blocks of columns, runs of row tiles.
     pub fn items(&self, batch: &[u64]) -> Vec<u64> {
         let [tiles, panels] = self.tiles();
         let rows: &[u64] = if self.all_rows { &[] } else { &self.axes[0].outer };
@@ -145,10 +148,10 @@ impl fmt::Display for RegisterTiles {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// The register tiles of a kernel that is a matmul, if they pay.
+    /// Returns the register tiles of a kernel that is a GEMM, if they pay off.
     pub(crate) fn register_tiles(&self, emitter: &Emitter<'_>) -> Result<Option<RegisterTiles>> {
         let Some(matmul) = self.only_matmul() else { return Ok(None) };
-        // Elements of the last tiles are computed twice, and so is what follows.
+        // Elements of the last tiles are computed twice, and so is the epilogue.
         if !self.source.overwrites.is_empty() && matmul.id != self.source.root {
             return Ok(None);
         }
@@ -156,7 +159,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
         let work = [matmul.batches(), extents[0], extents[1], matmul.k()];
         let work = work.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent));
-        // Integers of less than a register's lane are more lanes in loops, which wrap as they do.
+        // Narrow integers have more lanes in vector loops, with the same wrap-around.
         let widens = !matmul.element_type.is_float() && matmul.accumulator_type != matmul.element_type;
         if work < LEAST_WORK || extents.contains(&1) || widens {
             return Ok(None);
@@ -165,7 +168,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(tiles(&matmul, &arrays, emitter))
     }
 
-    /// Finds where the matmul's elements lie, by an emission that is thrown away.
+    /// Determines where the GEMM's elements are in memory, by a trial emission.
     fn arrays(&self, matmul: &Matmul<'m>, emitter: &Emitter<'_>) -> Result<Arrays> {
         let context = Context::create();
         let trial = Emitter::new(&context, "trial", emitter.target(), emitter.options());
@@ -199,7 +202,7 @@ impl<'m> FusedKernel<'_, 'm> {
     }
 }
 
-/// The tiles of a matmul; `None` where the result's columns are apart.
+/// Chooses the tiles of a GEMM; `None` if the result's columns are not contiguous.
 fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<RegisterTiles> {
     let Arrays { symbols, operands, result } = arrays;
     let rows = match &operands[0] {
@@ -215,7 +218,7 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
         None => Axis::apart(&matmul.contracting),
     });
     let column = columns.carrier(&symbols[2])?;
-    // A single row takes no time to speak of beside what its columns take to be packed.
+    // A single row costs little compared to packing its columns.
     if result.coefficient(column) != 1 || rows.extent == 1 {
         return None;
     }
@@ -263,7 +266,7 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
 }
 
 impl RegisterTiles {
-    /// Divides K, where it is one loop, into parts whose panels stay in the caches for many columns.
+    /// Splits K, if it is one loop, into blocks whose panels stay in the caches for many columns.
     fn divide_k(&mut self) {
         let k = self.depth;
         let is_one_loop = [&self.packing[0], &self.packing[1], &self.sums].iter().all(|axis| axis.outer.is_empty());
@@ -278,7 +281,7 @@ impl RegisterTiles {
         self.sums = self.sums.part(depth);
     }
 
-    /// Chooses the panels of a block, given the bytes of a sum and the work items that there are to be.
+    /// Chooses the number of panels per block, given the bytes of a sum and the wanted number of work items.
     fn choose_blocks(&mut self, bytes: u64, wanted: u64) {
         let [_, n] = self.tiles();
         let panel = self.columns() * self.depth * bytes;
@@ -291,7 +294,7 @@ impl RegisterTiles {
         self.block = n.div_ceil(n.div_ceil(fitting));
     }
 
-    /// Chooses the tiles of a run, given the bytes of a sum and the work items that a block is to have.
+    /// Chooses the number of row tiles per run, given the bytes of a sum and the wanted number of work items per block.
     fn choose_run(&mut self, bytes: u64, wanted: u64) {
         let [m, _] = self.tiles();
         let outer: u64 = if self.all_rows { 1 } else { self.axes[0].outer.iter().product() };
@@ -302,8 +305,8 @@ impl RegisterTiles {
         }
     }
 
-    /// Sees to it that the last tile, and the last panel, are in one work item with those that they overlap: no two
-    /// threads write to one place.
+    /// Ensures that the last tile and the last panel are in one work item with the ones that they overlap, so that no
+    /// two threads write to the same place.
     fn keep_overlaps_together(&mut self) {
         let ([tiles, panels], [rows, columns]) = (self.tiles(), [self.rows, self.columns()]);
         if !self.axes[0].extent.is_multiple_of(rows) {
@@ -314,8 +317,8 @@ impl RegisterTiles {
         }
     }
 
-    /// Operands are packed if they must be converted, gathered or completed for several tiles, or if they are read so
-    /// often, and from so far, that it pays.
+    /// Chooses where operands are read. They are packed if they must be converted, gathered or padded for several
+    /// tiles, or if they are read often enough and are too large for the caches.
     fn choose_places(&self, matmul: &Matmul<'_>, Arrays { symbols, operands, .. }: &Arrays) -> [Place; 2] {
         let bytes = matmul.accumulator_type.byte_width() as u64;
         let [tiles, panels] = self.tiles();
@@ -339,12 +342,12 @@ impl RegisterTiles {
     }
 }
 
-/// Rows, vectors and lanes of the tile that does a matrix of those rows and columns soonest.
+/// Returns rows, vectors and lanes of the cheapest tile for a matrix with this number of rows and columns.
 fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitter<'_>) -> Option<[u64; 4]> {
     let (ty, target) = (matmul.accumulator_type, emitter.target());
     let parts = if ty.is_complex() { 2 } else { 1 };
     let lanes = within(target.lanes(8 * ty.real_part().byte_width() as u32).into(), columns);
-    // One for the element of the left operand, or for a product.
+    // One register holds the element of the left operand, or a product.
     let registers = (u64::from(target.abilities().registers) / parts).checked_sub(1)?;
     let needed = columns.div_ceil(lanes);
     let mut best: Option<([u64; 2], [u64; 3])> = None;
@@ -353,7 +356,7 @@ fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitt
         let tiles = rows.div_ceil(most);
         let height = rows.div_ceil(tiles);
         let multiplications = (height * vectors).max(LATENCY);
-        // A load goes with two multiplications or with one, by processor.
+        // A load pairs with one or two multiplications, depending on the processor.
         let step = 2 * multiplications + height + vectors + 2;
         let cost = tiles * needed.div_ceil(vectors) * step;
         let candidate = ([cost, height * vectors], [height, vectors, lanes]);
@@ -364,8 +367,8 @@ fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitt
     best.map(|(_, [height, vectors, lanes])| [height, vectors, lanes, 1])
 }
 
-/// Rows, vectors, lanes and lanes of K of a tile of operands that both lie along K, where adding up lanes takes less
-/// time than turning one of them around.
+/// Returns rows, vectors, lanes and K lanes of a tile whose operands are both contiguous along K, if horizontal
+/// reductions cost less than transposing an operand.
 fn tile_along_k(
     matmul: &Matmul<'_>,
     arrays: &Arrays,
@@ -382,9 +385,9 @@ fn tile_along_k(
         return None;
     }
     let lanes = within(k_lanes.min(COLUMNS_ALONG_K), columns);
-    // A row's element at a time, and those of all columns.
+    // One register holds a row's element, the others those of all columns.
     let most = (u64::from(target.abilities().registers).checked_sub(lanes + 1)? / lanes).max(1);
-    // Elements of fewer bits are converted for each tile, and are better packed where there are several.
+    // Narrow elements are converted for each tile; with several tiles, packing is better.
     let pays = match matmul.bytes {
         bytes if bytes == [ty.byte_width() as u64; 2] => rows * REDUCING <= k.extent,
         bytes => bytes == [2; 2] && ty == ElementType::F32 && rows <= most,
@@ -392,13 +395,13 @@ fn tile_along_k(
     pays.then(|| [rows.div_ceil(rows.div_ceil(most)), 1, lanes, k_lanes])
 }
 
-/// The size of groups, no less than that one, of which the last has more than one of `count` pieces, unless there is
-/// but one.
+/// Returns the smallest group size of at least `size` for which the last group has more than one of `count` pieces, or
+/// a single group of all pieces.
 fn group_of_last(size: u64, count: u64) -> u64 {
     (size..count).find(|&size| !(count - 1).is_multiple_of(size)).unwrap_or(count)
 }
 
-/// As many lanes, a power of two, or fewer where there are not as many elements.
+/// Returns `lanes`, a power of two, halved until it is at most `extent`.
 pub(crate) fn within(mut lanes: u64, extent: u64) -> u64 {
     while lanes > extent.max(1) {
         lanes /= 2;
