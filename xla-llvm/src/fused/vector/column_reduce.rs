@@ -1,8 +1,8 @@
-//! Reductions down columns, and products of a vector and a matrix: rows are read one after the other, and a block of
-//! columns has its accumulators in scratch memory.
+//! Column reductions and vector-matrix products: rows are read sequentially, and the accumulators of a block of columns
+//! are in scratch memory.
 //!
-//! Accumulators of a block stay in the first-level cache. Several rows are reduced in at each visit, so that
-//! accumulators are loaded and stored seldom, and as many streams of memory are read as the hardware follows.
+//! The accumulators of a block stay in the L1 cache. Each visit reduces several rows, so that accumulators are rarely
+//! loaded and stored, and the number of memory streams matches the hardware prefetchers.
 
 use xla_hlo::ops::Reduce;
 use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result, Scalar};
@@ -19,32 +19,32 @@ use crate::fused::tuning::vector::{ACCUMULATOR_BYTES, CACHE_LINE, LEAST_COLUMNS,
 use crate::fused::value::Source;
 use crate::fused::vector::vector_matrix::VectorMatrix;
 
-/// A block of columns: an index of the operand that is 0 along the reduced dimensions and the columns.
+/// Block of columns: an index of the operand that is 0 along the reduced dimensions and the columns.
 pub(crate) struct ColumnBlock<'e, 'ctx> {
     pub index: Index,
-    /// The dimension of the columns.
+    /// Dimension of the columns.
     pub lane: usize,
-    /// The columns.
+    /// Range of the columns.
     pub range: Range<'e, 'ctx>,
-    /// The first of them.
+    /// First column.
     pub first: AffineExpr,
-    /// The most columns that a block has.
+    /// Maximum number of columns of a block.
     pub size: u64,
 }
 
-/// Rows that are added up.
+/// Source of the rows that are reduced.
 enum Rows<'m> {
-    /// Elements of arrays, by a computation.
+    /// Elements of arrays, combined by a computation.
     Arrays { op: &'m Reduce, inputs: &'m [InstrId] },
-    /// Products.
+    /// Products of a vector's element and a matrix row.
     Products(VectorMatrix<'m>),
 }
 
-/// Stores totals, of an index that is 0 along the reduced dimensions.
+/// Function that stores totals at an index that is 0 along the reduced dimensions.
 type StoreTotals<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &Index, &[Value<'e, 'ctx>]) -> Result<()> + 'a;
 
-/// State of a block's reduction.
+/// State of the reduction of a block.
 struct ColumnReduction<'e, 'ctx, 'm> {
     root: InstrId,
     rows: Rows<'m>,
@@ -55,7 +55,7 @@ struct ColumnReduction<'e, 'ctx, 'm> {
     reduced: Vec<(usize, u64)>,
 }
 
-/// The most columns of a block, given the types of the results.
+/// Returns the maximum number of columns of a block, given the types of the results.
 pub(crate) fn block_of_columns(emitter: &Emitter<'_>, results: &[ElementType]) -> u64 {
     let bytes = if emitter.options().threads > 1 { SHARED_ACCUMULATOR_BYTES } else { ACCUMULATOR_BYTES };
     let taken: usize = results.iter().map(|&ty| accumulator(ty).byte_width()).sum();
@@ -63,7 +63,7 @@ pub(crate) fn block_of_columns(emitter: &Emitter<'_>, results: &[ElementType]) -
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Stores the reductions of a block's columns, each in the order of its rows.
+    /// Stores the reductions of a block's columns; each is in the order of its rows.
     pub(crate) fn reduce_columns(
         &mut self,
         (root, op): (InstrId, &'m Reduce),
@@ -81,7 +81,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Stores what a kernel computes of the products of a vector and a block's columns.
+    /// Stores the results that a kernel computes from the products of a vector and a block's columns.
     pub(crate) fn add_rows(&mut self, kernel: &FusedKernel<'_, 'm>, block: ColumnBlock<'e, 'ctx>) -> Result<()> {
         let product = kernel.vector_matrix();
         let product = product.ok_or_else(|| Error::internal("a kernel without the product that it was chosen for"))?;
@@ -99,7 +99,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// State of a reduction, of dimensions of an array whose sizes are given.
+    /// Creates the state of a reduction over `reduced` dimensions of an array with sizes `dims`.
     fn column_reduction(
         &mut self,
         (root, rows): (InstrId, Rows<'m>),
@@ -113,7 +113,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(ColumnReduction { root, rows, block, types, scratch, reduced })
     }
 
-    /// Reduces a block's columns, and hands each vector of columns on.
+    /// Reduces a block's columns, and calls `store` for each vector of columns.
     fn along_columns(
         &mut self,
         columns: &ColumnReduction<'e, 'ctx, 'm>,
@@ -131,7 +131,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Loops over the reduced dimensions from number `from` on; the last one goes by several rows at once.
+    /// Emits loops over the reduced dimensions from number `from` on; the last loop is unrolled by several rows.
     fn reduce_rows(&mut self, columns: &ColumnReduction<'e, 'ctx, 'm>, from: usize, index: &mut Index) -> Result<()> {
         let Some(&(d, extent)) = columns.reduced.get(from) else { return self.reduce_block(columns, index, None) };
         if from + 1 < columns.reduced.len() {
@@ -153,7 +153,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Reduces rows from an index on along a dimension into the accumulators.
+    /// Reduces rows into the accumulators, starting at an index along a dimension.
     fn reduce_block(
         &mut self,
         columns: &ColumnReduction<'e, 'ctx, 'm>,
@@ -198,7 +198,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Asks for what the next visit reads of a row: short rows end before the hardware has seen that they are read.
+    /// Prefetches the rows of the next visit: short rows end before the hardware prefetcher detects the stream.
     fn prefetch_rows(&mut self, columns: &ColumnReduction<'e, 'ctx, 'm>, (at, d): (&Index, usize)) -> Result<()> {
         let inputs = match &columns.rows {
             Rows::Arrays { inputs, .. } => inputs,
@@ -221,7 +221,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Runs `body` along the block, given the column and its place in the block.
+    /// Runs `body` for each vector of the block, given its column and its place in the block.
     fn along_block(
         &mut self,
         columns: &ColumnReduction<'e, 'ctx, 'm>,
@@ -257,13 +257,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let both = columns.scratch.iter().zip(&columns.types);
         both.map(|(scratch, &ty)| {
             let total = self.load(columns.root, scratch, place)?;
-            // As in registers, a narrow float is rounded when the reduction is done.
+            // As in registers, narrow floats are rounded only after the reduction.
             Ok(if total.element_type() == ty { total } else { Value::new(ty, total.lanes()) })
         })
         .collect()
     }
 
-    /// Scratch memory for the accumulators of that type of so many columns.
+    /// Allocates scratch memory for the accumulators of `size` columns.
     fn block_scratch(&mut self, ty: ElementType, size: u64) -> Result<Source<'ctx>> {
         self.scratch_memory(ArrayShape::new(accumulator(ty), [size as usize]))
     }

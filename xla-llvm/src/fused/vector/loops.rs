@@ -1,4 +1,4 @@
-//! Vector loops: one loop nest over the results, its innermost loop in vectors.
+//! Vector loops: one loop nest over the results with a vectorized innermost loop.
 
 use std::fmt;
 
@@ -15,20 +15,21 @@ use crate::fused::loops::variables::{all_variables, counters, next_variables, ou
 use crate::fused::tuning::{CHUNK, FEW_ROWS, REDUCE_REGISTERS, fitting};
 use crate::target::Target;
 
-/// Cut of a kernel's loops into work items.
+/// Partition of a kernel's loops into work items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorLoops {
     plan: LoopPlan,
-    /// Lanes of the innermost loop; 1 where scalar results are reduced along lanes, one after the other.
+    /// Lanes of the innermost loop; 1 if results are computed sequentially by vectorized reductions.
     width: u32,
     /// Extents of the loops over work items, outermost first.
     outer: Vec<u64>,
-    /// Extents of the loops inside of a work item, but for the innermost.
+    /// Extents of the loops inside of a work item, except the innermost.
     within: Vec<u64>,
-    /// Turns of the innermost loop.
+    /// Trip count of the innermost loop.
     inner: u64,
-    /// Elements of the innermost loop that a work item has, and how many such chunks there are.
+    /// Elements of the innermost loop per work item.
     chunk: u64,
+    /// Number of chunks of the innermost loop.
     chunks: u64,
 }
 
@@ -50,13 +51,13 @@ impl fmt::Display for VectorLoops {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// The vector loops of a plan.
+    /// Partitions the loops of a plan.
     pub(crate) fn vector_loops(&self, plan: LoopPlan, width: u32) -> VectorLoops {
         let mut outer = plan.loops();
-        // Row reductions take scalar results one after the other; everything else takes lanes along the innermost loop.
+        // Row reductions compute scalar results sequentially; all other kernels vectorize the innermost loop.
         let inner = if width == 1 { 1 } else { outer.pop().unwrap_or(1) };
-        // In a row reduction, a work item is a row: the reduction is computed once, in front of the loops inside of
-        // the row, and a result may lie over an operand that no other row reads.
+        // In a row reduction, a work item is a row: the reduction is computed once, in front of the loops inside of the
+        // row, and a result may overwrite an operand that no other row reads.
         let within = match self.rows() {
             Some(rows) => outer.split_off(plan.loops_of(rows).min(outer.len())),
             None => Vec::new(),
@@ -67,7 +68,7 @@ impl<'m> FusedKernel<'_, 'm> {
         VectorLoops { plan, width, outer, within, inner, chunk: chunk.unwrap_or(inner), chunks }
     }
 
-    /// Writes the function's body and returns the number of work items.
+    /// Emits the function's body and returns the number of work items.
     pub(crate) fn emit_vector_loops<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -80,7 +81,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let mut fused = self.bind(emitter, frame.pointers)?;
         let is_one_row = outer.iter().product::<u64>() == 1 && within.is_empty() && inner > 1;
         if let (true, WorkItems::Range { begin, end }) = (is_one_row, frame.work_items) {
-            // One row: its chunks are one loop over their elements.
+            // One row: its chunks form one loop over their elements.
             let range = match chunks {
                 1 => fused.full_range(inner, width),
                 _ => {
@@ -103,7 +104,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(items)
     }
 
-    /// The loops inside of a row, outermost first, and the innermost one over that range.
+    /// Emits the loops inside of a row, outermost first, with the innermost one over `range`.
     fn loops_within<'e, 'ctx>(
         &self,
         fused: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -126,7 +127,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(())
     }
 
-    /// The innermost loop: stores all results for each turn.
+    /// Emits the innermost loop, which stores all results of each iteration.
     pub(crate) fn lanes_loop<'e, 'ctx>(
         &self,
         fused: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -149,7 +150,7 @@ impl<'m> FusedKernel<'_, 'm> {
         })
     }
 
-    /// Lanes of the innermost loop; 1 where a scalar result is reduced along lanes.
+    /// Returns the lanes of the innermost loop; 1 if a scalar result is reduced along lanes.
     pub(crate) fn vector_width(&self, target: &Target, plan: &LoopPlan) -> u32 {
         let inner = plan.loops().last().copied().unwrap_or(1);
         let computed = self.computed();
@@ -162,8 +163,8 @@ impl<'m> FusedKernel<'_, 'm> {
         fitting(lanes, inner)
     }
 
-    /// Elements of a work item that is a chunk of a row, where rows can be cut: nothing may be reduced again for each
-    /// chunk.
+    /// Returns the elements of a work item that is a chunk of a row, if rows can be split: no reduction may be
+    /// recomputed per chunk.
     fn chunk(&self, width: u32) -> Option<u64> {
         let reductions = self.reductions();
         match &reductions[..] {
@@ -173,7 +174,8 @@ impl<'m> FusedKernel<'_, 'm> {
         }
     }
 
-    /// Direction of a reduction whose results the innermost loop runs over (not one of a whole row of it).
+    /// Returns the direction of a reduction whose results the innermost loop iterates over; `None` for one of a whole
+    /// row.
     fn reduces_into_loop(&self, id: InstrId) -> Option<ReduceDirection> {
         let shape = self.graph()[id].shape();
         let leaves = shape.leaves();
@@ -183,7 +185,7 @@ impl<'m> FusedKernel<'_, 'm> {
     }
 }
 
-/// The elements of the chunk of that number.
+/// Returns the range of elements of chunk `number`.
 fn chunk_range<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     number: &AffineExpr,

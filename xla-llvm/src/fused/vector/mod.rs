@@ -1,5 +1,5 @@
-//! Kernels for processors with vector registers: blocks that are transposed, columns, vectors times matrices, rows that
-//! are kept.
+//! Kernels for CPUs with vector registers: blocks transposed in registers, column reductions, vector-matrix products,
+//! rows kept in the cache.
 
 pub(crate) mod column_reduce;
 pub(crate) mod loops;

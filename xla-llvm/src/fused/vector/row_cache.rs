@@ -1,8 +1,8 @@
 //! Rows kept in scratch memory: the first of several loops over a row computes values for all of them.
 //!
-//! A kernel that reduces rows has a loop for each reduction and one for the results. An exponential that the sum and
-//! the result both need would be computed in both; instead the first loop to run writes it to a row of scratch memory,
-//! which stays in the first-level cache, and the others read it back.
+//! A kernel that reduces rows has a loop for each reduction and one for the results. Both the sum and the result of a
+//! softmax need the exponentials. Instead of computing them twice, the first loop stores them to a row of scratch
+//! memory, which stays in the L1 cache, and the others load them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,24 +20,24 @@ use crate::fused::value::Source;
 use crate::lanes::Scalar;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The row cache, if the mode has one.
+    /// Returns the row cache, if the mode has one.
     fn row_cache(&mut self) -> Option<&mut RowCache<'ctx>> {
         self.mode.vector().map(|mode| &mut mode.row_cache)
     }
 
-    /// Number of the kernel's dimensions that number rows that are kept; 0 where nothing is.
+    /// Returns the number of leading kernel dimensions that index kept rows; 0 if none are kept.
     pub(crate) fn kept_rows(&mut self) -> usize {
         self.row_cache().map_or(0, |cache| cache.rows)
     }
 
-    /// Says at which index the code is; nothing is kept between rows.
+    /// Sets the index of the current row; nothing is kept across rows.
     pub(crate) fn begin_row(&mut self, index: &Index) {
         if let Some(cache) = self.row_cache() {
             cache.row = index.get(..cache.rows).unwrap_or(&[]).to_vec();
         }
     }
 
-    /// Runs `f`, which writes a loop over the row.
+    /// Runs `f`, which emits a loop over the row.
     pub(crate) fn row_loop<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if let Some(cache) = self.row_cache() {
             cache.active.push(RowLoop { number: cache.next, at: None });
@@ -48,7 +48,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result
     }
 
-    /// Says that the innermost loop, which reduces `operand`, stands at an index of it.
+    /// Records the index at which the innermost loop, which reduces `operand`, computes its element.
     pub(crate) fn begin_turn(&mut self, operand: InstrId, op: &Reduce, at: &Index) {
         let graph = self.graph();
         let Some(cache) = self.row_cache() else { return };
@@ -58,7 +58,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// The kept value of an instruction, where a loop that runs earlier has written it.
+    /// Returns the kept value of an instruction, if a loop that runs earlier has written it.
     pub(crate) fn kept(&mut self, id: InstrId, index: &Index) -> Result<Option<Value<'e, 'ctx>>> {
         let in_row = self.place_in_row(index);
         let Some((cache, in_row)) = self.row_cache().zip(in_row) else { return Ok(None) };
@@ -69,7 +69,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.load(id, &source, &in_row).map(Some)
     }
 
-    /// Keeps a value that was just computed, if its instruction is one to keep and the loop computes all of the row.
+    /// Keeps a value that was just computed, if its instruction is selected and the loop computes the whole row.
     pub(crate) fn keep(&mut self, id: InstrId, index: &Index, value: Value<'e, 'ctx>) -> Result<()> {
         let in_row = self.place_in_row(index);
         let Some((cache, in_row)) = self.row_cache().zip(in_row) else { return Ok(()) };
@@ -89,7 +89,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Place of an index in the row that the code is at, if it is in that row and wanted without condition.
+    /// Returns the place of an index in the current row, if it is in that row and unguarded.
     fn place_in_row(&mut self, index: &Index) -> Option<Index> {
         let is_wanted = self.guard == 0;
         let cache = self.row_cache().filter(|_| is_wanted)?;
@@ -104,13 +104,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.scratch_memory(shape)
     }
 
-    /// Memory for the kernel's whole run, which holds anything at first.
+    /// Allocates uninitialized memory that lives for the kernel's whole run.
     pub(crate) fn scratch_memory(&mut self, shape: ArrayShape) -> Result<Source<'ctx>> {
         let base = self.emitter.scratch_array(Scalar::Int(8), shape.byte_size() as u64)?;
         Ok(Source { base, shape })
     }
 
-    /// Chooses the values kept in a kernel of those dimensions and results.
+    /// Selects the values that are kept in a kernel with these dimensions and results.
     pub(crate) fn plan_rows(&mut self, dims: &[usize], results: &[InstrId]) {
         let graph = self.graph();
         let Some(cache) = self.row_cache() else { return };
@@ -122,7 +122,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         let order: Vec<InstrId> = graph.post_order();
         let Some(rows) = order.iter().find_map(reduction) else { return };
-        // Each reduction and each full result is a loop; which full values does it compute?
+        // Each reduction and each full result is a loop; count the loops that compute each full value.
         let reductions = order.iter().filter(|id| reduction(id).is_some()).map(|&id| graph[id].operand(0));
         let starts: Vec<InstrId> = reductions.chain(results.iter().copied().filter(|&r| is_full(r))).collect();
         let mut loops: HashMap<InstrId, usize> = HashMap::new();

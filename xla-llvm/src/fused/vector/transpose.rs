@@ -1,8 +1,8 @@
-//! Tiles: kernels that read arrays along another loop than the innermost.
+//! Tiled transposes: kernels that read arrays which are contiguous along a loop other than the innermost.
 //!
-//! Along the innermost loop, each element of such an array would take a cache line of its own. So the kernel goes over
-//! both loops in square tiles; elements of the array for a tile are loaded contiguously, transposed in registers,
-//! and kept in a buffer in scratch memory. The kernel then reads the buffer contiguously along the innermost loop.
+//! Along the innermost loop, each element of such an array would be in a different cache line. Therefore, the kernel
+//! tiles both loops by squares. The elements of the array for a tile are loaded contiguously, transposed in registers,
+//! and stored to a buffer in scratch memory. The kernel then reads the buffer contiguously along the innermost loop.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,29 +24,29 @@ use crate::fused::tuning::vector::{LARGEST_BLOCK, MOST_BUFFERS, SMALLEST_BLOCK};
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::{Lanes, Scalar};
 
-/// Writes one row of a tile: given the counters of all loops and the range of the row's lanes.
+/// Function that emits one row of a tile, given the counters of all loops and the range of the row's lanes.
 type Row<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], Range<'e, 'ctx>) -> Result<()> + 'a;
 
-/// Cut of a plan's loops into tiles.
+/// Partition of a plan's loops into tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TileGrid {
     plan: LoopPlan,
     /// Lanes of the innermost loop.
     width: u32,
-    /// Elements along a tile's side.
+    /// Side of a tile, in elements.
     edge: u64,
-    /// The number of the loop whose turns are a tile's rows.
+    /// Number of the loop whose iterations are a tile's rows.
     across: usize,
-    /// Extents of the loops over tiles, outermost first. The last goes along the array that is read, whose pages and
-    /// lines it leaves less often; that of the innermost loop of the plan is in front of it.
+    /// Extents of the loops over tiles, outermost first. The last one follows the array that is read, which improves
+    /// the locality of its pages and cache lines; the plan's innermost loop is in front of it.
     loops: Vec<u64>,
 }
 
 impl TileGrid {
-    /// Tiles for a plan that wants them.
+    /// Creates the tiles for a plan that has a loop `across`.
     pub fn new(plan: LoopPlan, across: usize, widest_bits: u32, width: u32) -> TileGrid {
-        // Four lines of the cache in a row, yet a buffer that stays in the first-level cache; and whole turns of lanes.
+        // Rows of four cache lines in a buffer that fits the L1 cache; at least one vector of lanes.
         let edge = (4 * 64 * 8 / u64::from(widest_bits.max(1))).clamp(32, 128).max(width.into());
         let mut loops = plan.loops();
         let rows = loops.remove(across).div_ceil(edge);
@@ -57,7 +57,7 @@ impl TileGrid {
         TileGrid { plan, width, edge, across, loops }
     }
 
-    /// Tiles in all.
+    /// Returns the number of tiles.
     fn tiles(&self) -> u64 {
         self.loops.iter().product()
     }
@@ -70,7 +70,7 @@ impl fmt::Display for TileGrid {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body, whose work items are tiles, and returns how many there are.
+    /// Emits the function's body, whose work items are tiles, and returns their number.
     pub(crate) fn emit_vector_transpose<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -90,8 +90,8 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Goes over the tile at `counters` (one for each loop of the grid), row by row: `row` is given the counters of a
-    /// row and the range of its lanes.
+    /// Iterates over the rows of the tile at `counters` (one per loop of the grid); `row` receives the counters of all
+    /// loops and the range of the row's lanes.
     pub(crate) fn tile(
         &mut self,
         grid: &TileGrid,
@@ -139,7 +139,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Says which of a plan's variables stand for the tile's directions from now on.
+    /// Sets the symbols of the tile's directions to the current symbols of the plan's variables.
     pub(crate) fn name_tile(&mut self, plan: &LoopPlan, symbols: &[SymbolId]) {
         let (Some(tile), Some(across)) = (self.current_tile(), plan.across()) else { return };
         let extents = plan.extents();
@@ -150,8 +150,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         tile.lanes.symbol = symbol(plan.groups().last());
     }
 
-    /// Place in one of the tile's buffers of the lanes at a position of an array, filled at first use; `None` for lanes
-    /// that are better read as they lie.
+    /// Returns the place of an array position in one of the tile's buffers, which is filled at first use; `None` for
+    /// lanes that are better read directly from the array.
     pub(crate) fn in_tile(
         &mut self,
         id: InstrId,
@@ -182,7 +182,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// A buffer with the tile's elements of an array, rows of lanes; `rest` is where the array's first one would be.
+    /// Emits a buffer with the tile's elements of an array in rows of lanes; `rest` is the position of the array's
+    /// first element.
     fn filled_buffer(&mut self, source: &Source<'ctx>, rest: &AffineExpr, step: i64) -> Result<PointerValue<'ctx>> {
         let form = BlockForm::of(self, source.shape.element_type());
         let Some(tile) = self.current_tile() else { return Ok(source.base) };
@@ -218,7 +219,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(buffer)
     }
 
-    /// First element of a block along a side, and the extent of a partial one.
+    /// Returns the first element of a block along a side, and the extent if the block is partial.
     fn block_side(&mut self, symbol: SymbolId, side: &TileSide<'e, 'ctx>) -> (AffineExpr, Option<Partial<'e, 'ctx>>) {
         let Symbol { extent, level } = self.symbols.get(symbol);
         let (SymbolValue::Lane { base, .. } | SymbolValue::Uniform(base) | SymbolValue::Varying { lanes: base, .. }) =
@@ -228,8 +229,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         (start, mask.map(|mask| Partial { left: side.range.end - base, mask }))
     }
 
-    /// The columns of a block of an array: its rows, one for each lane of the tile and with the tile's rows as
-    /// elements, are `step` elements apart, the first at `from`.
+    /// Loads a block of an array and returns its columns. The block has one row per lane of the tile, with the tile's
+    /// rows as elements; rows are `step` elements apart in memory, the first at `from`.
     fn block_columns(
         &mut self,
         source: &Source<'ctx>,
@@ -247,7 +248,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let row = |row: u32| {
             let at = match partial_lanes {
                 None => first + i64::from(row) * step,
-                // The last row that exists stands for those that do not.
+                // Missing rows are replaced by the last row that exists.
                 Some(Partial { left, .. }) => first + (left - 1).smin(i64::from(row)) * step,
             };
             self.emitter.load_lanes(source.base, at * parts, form.scalar, form.block * form.parts, mask)
@@ -256,23 +257,23 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// A side of a block that is not all there.
+/// Side of a partial block.
 #[derive(Clone, Copy)]
 struct Partial<'e, 'ctx> {
     /// Number of elements that exist.
     left: Lanes<'e, 'ctx>,
-    /// Which.
+    /// Mask of the elements that exist.
     mask: Lanes<'e, 'ctx>,
 }
 
-/// Form of blocks of an element type in registers.
+/// Register format of blocks of an element type.
 #[derive(Clone, Copy)]
 struct BlockForm {
-    /// Elements along one side.
+    /// Side of a block, in elements.
     block: u32,
-    /// An element's bits, or those of half of it.
+    /// Integer type of an element, or of half of one.
     scalar: Scalar,
-    /// Number of them in an element.
+    /// Number of such integers in an element.
     parts: u32,
 }
 

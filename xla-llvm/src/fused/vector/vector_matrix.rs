@@ -1,5 +1,5 @@
-//! Products of a vector and a matrix whose rows lie in memory one after the other: each row is added up, times one
-//! element of the vector, as a reduction down columns adds rows up.
+//! Vector-matrix products with a row-major matrix: each row is multiplied by one element of the vector and added to the
+//! sums, like the rows of a column reduction.
 
 use xla_hlo::ops::{BinaryOp, Dot, DotOperandDims};
 use xla_hlo::{Computation, ElementType, InstrId, Result};
@@ -11,25 +11,26 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::tuning::vector::{LEAST_COLUMNS, LEAST_ROWS, STREAMED_BYTES};
 
-/// A dot of a batch of vectors and matrices; the innermost dimension of the matrix is one of the result.
+/// Dot of a batch of vectors and matrices; the innermost matrix dimension is a result dimension.
 #[derive(Clone)]
 pub(crate) struct VectorMatrix<'m> {
-    /// The dot.
+    /// The dot instruction.
     pub id: InstrId,
     dot: &'m Dot,
     side: MatmulSide,
-    /// The dot's operands.
+    /// Matrix operand of the dot.
     pub matrix: InstrId,
     vector: InstrId,
     ranks: [usize; 2],
     /// Extents of the matrix's dimensions.
     pub dims: Vec<usize>,
-    /// Type that products are computed and added up in.
+    /// Type of products and their sums.
     pub sum_type: ElementType,
 }
 
 impl<'m> VectorMatrix<'m> {
-    /// The dot as one, if it is one and large enough that it matters in which order the matrix is read.
+    /// Returns the dot as a vector-matrix product, if it is one and large enough that the read order of the matrix
+    /// matters.
     pub fn new(graph: &'m Computation, id: InstrId, dot: &'m Dot) -> Option<VectorMatrix<'m>> {
         [MatmulSide::Right, MatmulSide::Left].into_iter().find_map(|side| VectorMatrix::of(graph, id, dot, side))
     }
@@ -59,12 +60,12 @@ impl<'m> VectorMatrix<'m> {
         }
     }
 
-    /// The matrix's dimensions that are added up.
+    /// Returns the matrix dimensions that are summed.
     pub fn reduced(&self) -> Vec<usize> {
         self.roles(self.side).contracting.to_vec()
     }
 
-    /// The vector's element for an element of the matrix.
+    /// Returns the vector's element that corresponds to an element of the matrix.
     pub fn factor<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, at: &Index) -> Result<Value<'e, 'ctx>> {
         let (matrix, vector) = (self.roles(self.side), self.roles(self.side.other()));
         let [batch, sums] = [matrix.batch, matrix.contracting].map(|dims| picked(at, dims));
@@ -76,7 +77,7 @@ impl<'m> VectorMatrix<'m> {
         elemental::convert(s.emitter, value, self.sum_type)
     }
 
-    /// A sum and the product of an element of the matrix.
+    /// Adds the product of `factor` and an element of the matrix to a sum.
     pub fn add<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -90,7 +91,7 @@ impl<'m> VectorMatrix<'m> {
         elemental::binary(s.emitter, BinaryOp::Add, sum, product)
     }
 
-    /// The index of the result for an element of the matrix.
+    /// Returns the index of the result for an element of the matrix.
     pub fn result_index(&self, at: &Index) -> Index {
         let matrix = self.roles(self.side);
         let ones = vec![AffineExpr::default(); self.roles(self.side.other()).free.len()];
