@@ -1,6 +1,7 @@
-//! Fibers: elements along the dimensions that a kernel must go through in order; fibers are independent.
+//! Fibers: lines of elements along the dimensions that a kernel must process in order; different fibers are
+//! independent.
 //!
-//! If the innermost dimension is an independent one, neighbouring fibers are lanes; a work item is one vector of
+//! If the innermost dimension is independent, neighbouring fibers are vector lanes. A work item is one vector of
 //! fibers, or a block of columns.
 
 use std::fmt;
@@ -26,13 +27,13 @@ use crate::target::Target;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fibers {
     kind: FiberKind,
-    /// Sizes of the array that the fibers divide.
+    /// Sizes of the array that is divided into fibers.
     dims: Vec<usize>,
-    /// Whether a dimension is independent.
+    /// Whether each dimension is independent.
     independent: Vec<bool>,
 }
 
-/// Operation along a fiber: that at the root of the kernel.
+/// Operation along a fiber: the root of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FiberKind {
     ColumnReduce,
@@ -42,7 +43,7 @@ enum FiberKind {
 }
 
 impl FiberKind {
-    /// Vector registers of fibers side by side, fewer where each has more to carry along.
+    /// Returns the number of vector registers for neighbouring fibers; fewer if each fiber carries more state.
     fn registers(self) -> u32 {
         match self {
             FiberKind::ColumnReduce | FiberKind::VectorMatrix => 2,
@@ -53,7 +54,7 @@ impl FiberKind {
 }
 
 impl Fibers {
-    /// The strategy's name, as dumps have it.
+    /// Returns the strategy's name as printed in dumps.
     pub fn name(&self) -> &'static str {
         match self.kind {
             FiberKind::ColumnReduce => "vector-column-reduce",
@@ -64,7 +65,7 @@ impl Fibers {
     }
 }
 
-/// The dimensions, those in parentheses that are gone through in order.
+/// Prints the sizes of the dimensions, with sequential ones in parentheses.
 impl fmt::Display for Fibers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dim =
@@ -75,7 +76,7 @@ impl fmt::Display for Fibers {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// The fibers that the kernel is made of on that target, if it is.
+    /// Returns the fibers of the kernel if its root is computed along fibers on this target.
     pub(crate) fn fibers(&self, target: &Target) -> Result<Option<Fibers>> {
         let graph = self.graph();
         let root = &graph[self.source.root];
@@ -85,7 +86,7 @@ impl<'m> FusedKernel<'_, 'm> {
                 let dims = dims_of(root.operand(0))?;
                 let rows: usize = op.dimensions.iter().map(|&d| dims[d]).product();
                 let columns = (0..dims.len()).rfind(|&d| dims[d] > 1).filter(|d| !op.dimensions.contains(d));
-                // The accumulators of a block are in scratch memory, which a thread of many has not.
+                // The accumulators of a block are in scratch memory, which GPU threads do not have.
                 let pays =
                     target.simt().is_none() && rows >= LEAST_ROWS && columns.is_some_and(|d| dims[d] >= LEAST_COLUMNS);
                 let independent = (0..dims.len()).map(|d| !op.dimensions.contains(&d)).collect();
@@ -115,7 +116,8 @@ impl<'m> FusedKernel<'_, 'm> {
         })
     }
 
-    /// The product of a vector and a matrix that the kernel is, if all else is a function of its elements.
+    /// Returns the vector-matrix product of the kernel, if all other instructions are elementwise functions of its
+    /// results.
     pub(crate) fn vector_matrix(&self) -> Option<VectorMatrix<'m>> {
         let id = self.only_matmul()?.id;
         match self.graph()[id].op() {
@@ -124,7 +126,7 @@ impl<'m> FusedKernel<'_, 'm> {
         }
     }
 
-    /// Writes the function's body and returns the number of work items.
+    /// Emits the function's body and returns the number of work items.
     pub(crate) fn emit_fibers<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -180,7 +182,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(items)
     }
 
-    /// One vector of fibers, at an index that is 0 along the dimensions that are gone through.
+    /// Emits one vector of fibers, at an index that is 0 along the sequential dimensions.
     fn emit_fiber<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, fibers: &Fibers, index: Index) -> Result<()> {
         let root = self.source.root;
         let results = self.targets(s);
@@ -191,7 +193,7 @@ impl<'m> FusedKernel<'_, 'm> {
         }
     }
 
-    /// Destinations of the results.
+    /// Returns the destinations of the results.
     fn targets<'ctx>(&self, s: &FusedEmitter<'_, 'ctx, 'm>) -> Vec<Source<'ctx>> {
         (0..self.outputs.len()).map(|number| self.target(s, number)).collect()
     }

@@ -1,4 +1,4 @@
-//! Kernels that go along some dimensions in order and are independent along the others.
+//! Kernels that process some dimensions in order and are independent along the others.
 
 mod copy;
 pub(crate) mod fibers;

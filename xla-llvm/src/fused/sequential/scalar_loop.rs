@@ -1,6 +1,6 @@
-//! Loops whose steps compute single elements: one kernel, which keeps them in registers.
+//! Loops whose steps compute single elements: one kernel, with the elements in registers.
 //!
-//! Places of one element that a step writes are read in front of the loop, carried in registers, and written after it.
+//! Places of one element that a step writes are loaded in front of the loop, carried in registers, and stored after it.
 //! Other arrays stay in memory: they are read by index, and updated in place.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,8 @@ use crate::fused::tuning::scalar_loop::{MOST_OPERATIONS, MOST_PLACES};
 use crate::lanes::Lanes;
 
 impl<'m> ScalarLoop<'m> {
-    /// The loop; `None` if a step does more than compute an element from elements, or if there is much to compute.
+    /// Creates the loop; `None` if a step is not a computation of one element from elements, or if the loop is too
+    /// large.
     pub fn new(
         (condition, body): (Vec<ScalarStep<'m>>, Vec<ScalarStep<'m>>),
         rounds: ScalarRounds,
@@ -57,7 +58,7 @@ impl<'m> ScalarLoop<'m> {
             }
         }
         let mut valid: BTreeSet<usize> = (0..places.len()).collect();
-        // A second time, since the body overwrites what the condition reads.
+        // Check twice, since the body overwrites places that the condition reads.
         for _ in 0..2 {
             run(&condition, &places, &mut valid)?;
             run(&body, &places, &mut valid)?;
@@ -72,7 +73,7 @@ impl<'m> ScalarLoop<'m> {
         fits.then_some(ScalarLoop { condition, body, rounds, places, pointers, carried, valid, denormals })
     }
 
-    /// Writes the kernel's function into the emitter's module.
+    /// Emits the kernel's function into the emitter's module.
     pub(crate) fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let pointers = Frame::open(emitter, name, self.pointers)?.pointers;
         LoopWriter { plan: self, emitter, pointers, registers: BTreeMap::new() }.write()?;
@@ -80,7 +81,7 @@ impl<'m> ScalarLoop<'m> {
         Ok(Kernel { denormals: self.denormals, ..ended })
     }
 
-    /// Rough cost of a run.
+    /// Returns the rough cost of a run.
     fn work(&self) -> f64 {
         let kernels = self.condition.iter().chain(&self.body).filter_map(|step| match step {
             ScalarStep::Compute { source, .. } => FusedKernel::new(source).ok(),
@@ -90,7 +91,7 @@ impl<'m> ScalarLoop<'m> {
     }
 }
 
-/// `scalar-loop of 3 steps, 4 values in registers`.
+/// Prints for example `scalar-loop of 3 steps, 4 values in registers`.
 impl fmt::Display for ScalarLoop<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = self.condition.len() + self.body.len();
@@ -98,8 +99,8 @@ impl fmt::Display for ScalarLoop<'_> {
     }
 }
 
-/// Keeps a record, through some steps, of the places that hold the value that was written to them; `None` if a step
-/// reads another one.
+/// Tracks through some steps which places still hold the value that was written to them; `None` if a step reads a place
+/// that does not.
 fn run(steps: &[ScalarStep<'_>], places: &[ScalarPlace], valid: &mut BTreeSet<usize>) -> Option<()> {
     for step in steps {
         let (reads, writes) = match step {
@@ -117,7 +118,7 @@ fn run(steps: &[ScalarStep<'_>], places: &[ScalarPlace], valid: &mut BTreeSet<us
     Some(())
 }
 
-/// Whether a kernel computes one element, by straight code.
+/// Whether a kernel computes one element by straight-line code.
 fn is_scalar(kernel: &FusedKernel<'_, '_>) -> bool {
     let graph = kernel.graph();
     let is_straight = |id: &InstrId| {
@@ -140,7 +141,7 @@ fn is_scalar(kernel: &FusedKernel<'_, '_>) -> bool {
         && (is_update || !kernel.source.in_place)
 }
 
-/// Treatment of subnormal numbers in a kernel of two parts; `None` if they need different ones.
+/// Returns the treatment of subnormal numbers in a kernel with two parts; `None` if they need different ones.
 fn together(a: Denormals, b: Denormals) -> Option<Denormals> {
     match (a, b) {
         (Denormals::Unaffected, other) | (other, Denormals::Unaffected) => Some(other),
@@ -148,12 +149,12 @@ fn together(a: Denormals, b: Denormals) -> Option<Denormals> {
     }
 }
 
-/// Writes a loop's code.
+/// Emitter of a loop's code.
 struct LoopWriter<'a, 'e, 'ctx, 'm> {
     plan: &'a ScalarLoop<'m>,
     emitter: &'e Emitter<'ctx>,
     pointers: Vec<PointerValue<'ctx>>,
-    /// The values of the places that are carried, where the code is; those of complex types have two parts.
+    /// Current values of the carried places; complex types have two parts.
     registers: BTreeMap<usize, Value<'e, 'ctx>>,
 }
 
@@ -200,7 +201,7 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
         Ok(())
     }
 
-    /// Computes the predicate, and whether the body runs again after so many rounds.
+    /// Emits the condition, and returns whether the body runs again after `round` iterations.
     fn goes_on(&mut self, round: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         match self.plan.rounds {
             ScalarRounds::Counted(count) => Ok(round.ult(count as i64)),
@@ -247,14 +248,14 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
             return kernel.store_all(&mut fused, &index);
         }
         for (number, _, value) in kernel.values(&mut fused, &index, |_| true)? {
-            // As memory has it: narrow floats are rounded.
+            // Round narrow floats, as a store to memory would.
             let value = self.value(results[number], &value.raws_in(true))?;
             self.registers.insert(results[number], value);
         }
         Ok(())
     }
 
-    /// The value of a place from its raw parts.
+    /// Rebuilds the value of a place from its raw parts.
     fn value(&self, place: usize, raws: &[BasicValueEnum<'ctx>]) -> Result<Value<'e, 'ctx>> {
         let ty = self.element_type(place)?;
         Ok(match raws {

@@ -1,8 +1,8 @@
-//! Scans: running totals along one dimension, each a step from the one before.
+//! Scans: running totals along one dimension, each computed from the one before.
 //!
-//! Strands side by side are lanes, and any combiner takes its steps in order. Along the innermost dimension lanes are
-//! neighbours in one fiber: with an associative combiner a register is scanned in as many steps as its lanes have
-//! bits, each combining lanes twice as far apart, and then the total of all before it is added.
+//! Neighbouring fibers are lanes, and any combiner is applied in order. Along the innermost dimension, lanes are
+//! neighbours in one fiber: an associative combiner scans a register in `log2(lanes)` steps, each of which doubles the
+//! distance of the combined lanes; then the total of all previous registers is combined in.
 
 use xla_hlo::ops::{BinaryOp, Cumulative, ReduceWindow, simple_combiner};
 use xla_hlo::{ElementType, Error, InstrId, Result};
@@ -14,7 +14,7 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::tuning::fitting;
 use crate::fused::value::Source;
 
-/// A scan being written.
+/// Scan that is being emitted.
 struct Scan<'a, 'ctx> {
     root: InstrId,
     op: &'a ReduceWindow,
@@ -25,7 +25,7 @@ struct Scan<'a, 'ctx> {
 }
 
 impl Scan<'_, '_> {
-    /// The index of the element at a step.
+    /// Returns the index of the element at a step.
     fn at(&self, step: AffineExpr) -> Index {
         let mut index = self.index.clone();
         index[self.shape.dimension] = match self.shape.from_end {
@@ -94,14 +94,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let before = Value::from_raws(s.emitter, ty, carried);
             let totals = elemental::binary(s.emitter, combiner, before, within)?;
             s.store(result, &at, totals)?;
-            // From the register's own total, so that a turn waits for one operation of the turn before and no more.
+            // Carry the register's own total, so that the dependency chain between iterations is a single operation.
             let all = if lanes == 1 { within } else { within.permuted(&vec![lanes - 1; lanes as usize]) };
             Ok(elemental::binary(s.emitter, combiner, before, all)?.raws())
         })?;
         Ok(())
     }
 
-    /// The running totals of the lanes of one value.
+    /// Returns the running totals of the lanes of one value.
     pub(crate) fn scan_register(
         &self,
         combiner: BinaryOp,

@@ -1,7 +1,7 @@
-//! Scatter: looks up each window of the updates, checks its bounds, and combines it into the arrays.
+//! Scatter: loads the start of each window of the updates, checks its bounds, and combines it into the arrays.
 //!
-//! One loop nest: the dimensions that number windows, in row-major order, so that an element sees its updates in that
-//! order; then those of a window; then the lanes of a run.
+//! One loop nest: the batch dimensions in row-major order, so that each element receives its updates in that order;
+//! then the dimensions of a window; then the lanes of a run.
 
 use xla_hlo::ops::{Op, Scatter};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};
@@ -20,8 +20,8 @@ use crate::fused::value::Source;
 use crate::lanes::Lanes;
 
 impl FusedKernel<'_, '_> {
-    /// Writes the body of the function that scatters, as [`crate::fused::emit_kernel`] describes it, and returns the
-    /// number of work items.
+    /// Emits the body of a scatter's function, as described by [`crate::fused::emit_kernel`], and returns the number of
+    /// work items.
     pub(crate) fn emit_scatter<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>) -> Result<u64> {
         let (graph, root) = (self.graph(), self.source.root);
         let Op::Scatter(op) = graph[root].op() else { return Err(Error::internal("not a scatter")) };
@@ -51,7 +51,7 @@ impl FusedKernel<'_, '_> {
                 return Ok(1);
             }
         }
-        // Each array is one row of elements.
+        // Treat each array as one row of elements.
         let line = |pointer: usize, shape: &ArrayShape| Source {
             base: bases[pointer],
             shape: ArrayShape::new(shape.element_type(), [shape.element_count()]),
@@ -83,14 +83,14 @@ impl FusedKernel<'_, '_> {
     }
 }
 
-/// The work items that a call of the kernel does.
+/// Work items that a call of the kernel executes.
 #[derive(Clone, Copy)]
 struct Share<'e, 'ctx> {
     begin: Lanes<'e, 'ctx>,
     count: Lanes<'e, 'ctx>,
 }
 
-/// Position of a window: its entry in the indices, the begin of its update, and all that is known without looking.
+/// Positions of a window in the indices, in the updates, and in the inputs as far as they are known statically.
 #[derive(Clone, Default)]
 struct Place {
     indices: AffineExpr,
@@ -98,12 +98,12 @@ struct Place {
     inputs: AffineExpr,
 }
 
-/// The windows of a scatter.
+/// Windows of a scatter.
 struct Windows<'a, 'e, 'ctx> {
     op: &'a Scatter,
     root: InstrId,
     plan: &'a ScatterPlan,
-    /// The arrays that are combined into.
+    /// Arrays that updates are combined into.
     arrays: Vec<Source<'ctx>>,
     indices: Source<'ctx>,
     updates: Vec<Source<'ctx>>,
@@ -113,7 +113,7 @@ struct Windows<'a, 'e, 'ctx> {
 }
 
 impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
-    /// Combines the windows from that dimension of their numbering on.
+    /// Combines the windows from batch dimension `axis` on.
     fn each(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, axis: usize, place: Place) -> Result<()> {
         let Some(steps) = self.plan.batch.get(axis) else { return self.one(s, &place) };
         let extent = steps.extent as u64;
@@ -137,13 +137,13 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
         Ok(())
     }
 
-    /// Combines one window where it fits and is of this share.
+    /// Combines one window if it is within bounds and belongs to this share.
     fn one(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, place: &Place) -> Result<()> {
         let mut into = place.inputs.clone();
         let mut fits: Option<Lanes<'e, 'ctx>> = None;
         for (i, component) in self.plan.components.iter().enumerate() {
             let number = self.number(s, &place.indices.clone().plus(&AffineExpr::constant(component.offset as i64)))?;
-            // Numbers below the first become larger than any place.
+            // Starts below the first one wrap to numbers above any place.
             let fits_here = match self.plan.apart {
                 Apart::Component(shared) if shared == i => (number - self.share.begin).ult(self.share.count),
                 Apart::No | Apart::Batch(_) | Apart::Component(_) => number.ult(component.places as i64),
@@ -160,7 +160,7 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
         }
     }
 
-    /// A number of the indices as 64 bits, a negative one or one with all of them larger than any place.
+    /// Loads a start index as 64 bits; as an unsigned number, a negative one exceeds any place.
     fn number(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, at: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
         let number = s.load(self.root, &self.indices, &vec![at.clone()])?;
         let wide = match number.element_type().kind() {
@@ -173,7 +173,7 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
         Ok(elemental::convert(s.emitter, number, wide)?.lanes())
     }
 
-    /// Combines the runs of a window from that dimension of it on.
+    /// Combines the runs of a window from window dimension `axis` on.
     fn runs(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, axis: usize, into: AffineExpr, from: AffineExpr) -> Result<()> {
         let Some(steps) = self.plan.window.get(axis) else { return self.run(s, &into, &from) };
         let range = s.full_range(steps.extent as u64, 1);
@@ -198,7 +198,7 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
         Ok(())
     }
 
-    /// Combines the elements of the updates at one position into those of the arrays at another.
+    /// Combines the elements of the updates at `from` into the elements of the arrays at `into`.
     fn combine(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, into: &AffineExpr, from: &AffineExpr) -> Result<()> {
         let (into, from) = (vec![into.clone()], vec![from.clone()]);
         let mut arguments: Vec<Value<'e, 'ctx>> = Vec::new();

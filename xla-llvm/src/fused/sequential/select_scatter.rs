@@ -1,7 +1,8 @@
-//! Select-and-scatter: of each window one element is chosen, and the window's value is combined in at its place.
+//! Select-and-scatter: selects one element of each window, and combines the window's value into the result at its
+//! place.
 //!
-//! Windows are gone through in row-major order, as the operation says; fibers along dimensions without a window are
-//! independent of each other, so that they are lanes and work items.
+//! Windows are processed in row-major order, as the operation specifies. Fibers along dimensions without a window are
+//! independent, so they are lanes and work items.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::SelectAndScatter;
@@ -15,13 +16,13 @@ use crate::fused::loops::affine::{AffineExpr, Index, position};
 use crate::fused::value::{Guard, Source};
 use crate::lanes::Lanes;
 
-/// The element that is chosen so far, lane by lane.
+/// Element that is selected so far, lane by lane.
 #[derive(Clone, Copy)]
 struct Choice<'e, 'ctx> {
     value: Value<'e, 'ctx>,
     /// Position in the array.
     place: Lanes<'e, 'ctx>,
-    /// Whether there is one: windows may hold nothing.
+    /// Whether an element is selected; windows may be empty.
     any: Lanes<'e, 'ctx>,
 }
 
@@ -39,7 +40,7 @@ impl<'e, 'ctx> Choice<'e, 'ctx> {
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Does the windows of the fibers at an index, which is 0 along dimensions that windows slide along.
+    /// Processes the windows of the fibers at an index that is 0 along the dimensions that windows slide along.
     pub(crate) fn select_and_scatter(
         &mut self,
         root: InstrId,
@@ -60,7 +61,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
         let windows = op.window.dims_for(base.len())?;
         let output = self.graph()[source].shape().expect_array()?.dims();
-        // Places are numbers of elements, whatever the dimensions are.
+        // Places are linear element numbers in all dimensions.
         let flat = Source { base: result.base, shape: ArrayShape::new(ty, [result.shape.element_count()]) };
         self.for_places(output, independent, index, &mut |s, at| {
             let place = WindowPlace { dims: &windows, base, output, index: at };
@@ -79,7 +80,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// The element of a window that `select` chooses.
+    /// Returns the element of a window that `select` chooses.
     fn chosen(
         &mut self,
         operand: InstrId,
@@ -115,7 +116,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Choice::from_raws(self, ty, &raws)
     }
 
-    /// Runs `body` for each index along the dimensions that are not independent, in row-major order.
+    /// Runs `body` for each index along the sequential dimensions, in row-major order.
     fn for_places(
         &mut self,
         dims: &[usize],

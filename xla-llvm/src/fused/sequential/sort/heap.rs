@@ -1,5 +1,5 @@
-//! The least items of many: a heap with the worst of the best so far on top, which the next one takes the place of or
-//! is passed over.
+//! Selection of the least items: a max-heap keeps the best items so far. Each further item replaces the root, which is
+//! the worst of them, or is skipped.
 
 use xla_hlo::Result;
 
@@ -9,7 +9,7 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::tuning::row_sort::BLOCK_REGISTERS;
 use crate::lanes::Lanes;
 
-/// Puts the `wanted` least items in order at the beginning of memory: fewer than there are, and more than none.
+/// Stores the `wanted` least items in order at the beginning of memory; `wanted` is positive and less than the count.
 pub(super) fn select<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     items: &Items<'_, 'e, 'ctx>,
@@ -23,7 +23,7 @@ pub(super) fn select<'e, 'ctx>(
         sift(s, items, [at, end], items.get(e, at));
     });
     scan(s, items, wanted)?;
-    // The worst goes to the end, as long as there are others.
+    // Move the worst item to the end of the shrinking heap.
     e.each([s.number(1), end], 1, |done| {
         let last = -done + wanted;
         let (worst, item) = (items.get(e, zero), items.get(e, last));
@@ -33,7 +33,7 @@ pub(super) fn select<'e, 'ctx>(
     Ok(())
 }
 
-/// Looks at the elements that are not in the heap yet.
+/// Scans the elements that are not in the heap yet.
 fn scan<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx>, wanted: i64) -> Result<()> {
     let e = s.emitter;
     let (zero, end, heap) = (s.number(0), s.number(items.count), s.number(wanted));
@@ -43,7 +43,7 @@ fn scan<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx
     let scalar = |s: &mut FusedEmitter<'e, 'ctx, '_>, begin: Lanes<'e, 'ctx>, end: Lanes<'e, 'ctx>| {
         e.each([begin, end], 1, |i| {
             let item = items.item(e, i);
-            // As a loop of at most one turn.
+            // An `if`, written as a loop with at most one iteration.
             e.repeat_while(
                 [item.ult(items.get(e, zero))],
                 |[is_better]| is_better,
@@ -66,7 +66,7 @@ fn scan<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx
             let begin = s.number_of(&crate::fused::loops::affine::AffineExpr::symbol(begin))?;
             let begin = s.lanes_of(begin);
             let limit = items.get(e, zero).lshr(i64::from(place)).trunc_to(row.array.bits()).splat(width);
-            // All of a block are looked at: mostly none of them is better.
+            // Compare a whole block at once: mostly none of its elements is better.
             let better = (0..BLOCK_REGISTERS).map(|register| {
                 let at = begin + i64::from(register * width);
                 key_lanes(&key, row.load_block(e, at, width)).ult(limit)
@@ -83,7 +83,7 @@ fn scan<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx
     Ok(())
 }
 
-/// Puts an item into a heap of `count` whose place `at` is free and whose items below are in order.
+/// Inserts an item into a heap of `count` items whose place `at` is free and whose subtrees below it are heaps.
 fn sift<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     items: &Items<'_, 'e, 'ctx>,
@@ -91,7 +91,7 @@ fn sift<'e, 'ctx>(
     item: Lanes<'e, 'ctx>,
 ) {
     let e = s.emitter;
-    // The greater one below a place, and its place: past the end where there is none.
+    // Returns the place of the greater child, past the end if there is none, and the child.
     let below = |at: Lanes<'e, 'ctx>| {
         let left = at + at + 1;
         let right = left + 1;

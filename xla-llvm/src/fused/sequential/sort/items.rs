@@ -1,4 +1,4 @@
-//! Items of a sort: integers in scratch memory that stand for the elements of a row.
+//! Items of a sort: integers in scratch memory that represent the elements of a row.
 
 use std::fmt;
 
@@ -15,26 +15,26 @@ use xla_passes::analysis::element_order::Key;
 /// Order of the elements of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The keys of one array's elements, ascending.
+    /// Ascending order of the keys of one array's elements.
     Key {
-        /// The array.
+        /// Number of the array.
         array: usize,
-        /// The keys.
+        /// Mapping of elements to keys.
         key: Key,
     },
-    /// A computation of two elements of each array says whether the first one comes before the second one.
+    /// Order by a computation that returns whether its first element of each array precedes the second one.
     Comparator(CompId),
 }
 
 /// Meaning of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
-    /// The bits of the only array's element.
+    /// Bits of the element of the only array.
     Element {
-        /// Bits of an item, as many as the element takes in memory.
+        /// Bits of an item: those that the element takes in memory.
         bits: u32,
     },
-    /// A key above a place: a lesser item comes first, and no two are equal.
+    /// Key in the high bits and place in the low bits: items are distinct, and lesser items come first.
     KeyedPlace {
         /// Bits of an item.
         bits: u32,
@@ -43,18 +43,19 @@ pub(super) enum ItemKind {
         /// Bits of the place.
         place: u32,
     },
-    /// The element's place in its row.
+    /// Place of the element in its row.
     Place {
         /// Bits of an item.
         bits: u32,
     },
 }
 
-/// Rows up to this long have places of 32 bits.
+/// Maximum length of rows with 32-bit places.
 const NARROW: u64 = 1 << 31;
 
 impl ItemKind {
-    /// Items of rows of that length; `is_only` where there is one array, and nothing but its elements is wanted.
+    /// Returns the kind of items for rows of this length; `is_only` if there is one array and only its elements are
+    /// results.
     pub fn new(order: Order, keys: &ArrayShape, is_only: bool, length: u64) -> ItemKind {
         let place = if length <= NARROW { 32 } else { 64 };
         let element = 8 * keys.element_type().byte_width() as u32;
@@ -78,7 +79,7 @@ impl ItemKind {
         Scalar::Int(self.bits())
     }
 
-    /// Bits of a key that is computed of an item, at most.
+    /// Returns the maximum number of bits of an item's key.
     pub fn key_bits(self) -> u32 {
         match self {
             ItemKind::Element { bits } | ItemKind::Place { bits } => bits,
@@ -97,7 +98,7 @@ impl fmt::Display for ItemKind {
     }
 }
 
-/// An array in memory.
+/// Array in memory.
 #[derive(Clone, Copy)]
 pub(super) struct Array<'ctx> {
     base: PointerValue<'ctx>,
@@ -109,19 +110,19 @@ impl<'ctx> Array<'ctx> {
         Array { base, ty: shape.element_type() }
     }
 
-    /// Bits that a number takes: an element, or a part of it.
+    /// Returns the bits of an element, or of the real part of a complex one.
     pub fn bits(&self) -> u32 {
         8 * self.ty.real_part().byte_width() as u32
     }
 }
 
-/// The elements of an array at equal distances.
+/// Elements of an array at a constant stride.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'e, 'ctx> {
     pub array: Array<'ctx>,
-    /// Position of the first one.
+    /// Position of the first element.
     pub first: Lanes<'e, 'ctx>,
-    /// From one element to the next.
+    /// Stride in elements.
     pub step: i64,
 }
 
@@ -130,24 +131,24 @@ impl<'e, 'ctx> Line<'e, 'ctx> {
         if self.step == 1 { self.first + place } else { self.first + place * self.step }
     }
 
-    /// Position of a place in the array, in numbers, and how many of them an element has.
+    /// Returns the position of an element in real numbers, and the number of real numbers per element.
     fn numbers(&self, place: Lanes<'e, 'ctx>) -> (Lanes<'e, 'ctx>, u32) {
         let at = self.position(place);
         if self.array.ty.is_complex() { (at + at, 2) } else { (at, 1) }
     }
 
-    /// The bits of an element: floating-point registers may change those of a NaN.
+    /// Loads the bits of an element as integers, since floating-point registers may change the bits of a NaN.
     pub fn load(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let (at, parts) = self.numbers(place);
         emitter.load_lanes(self.array.base, at, Scalar::Int(self.array.bits()), parts, None)
     }
 
-    /// The bits of as many neighbouring elements, of a line without gaps.
+    /// Loads the bits of `width` contiguous elements of a line with stride 1.
     pub fn load_block(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>, width: u32) -> Lanes<'e, 'ctx> {
         emitter.load_lanes(self.array.base, self.position(place), Scalar::Int(self.array.bits()), width, None)
     }
 
-    /// Makes these the bits of an element.
+    /// Stores the bits of an element.
     pub fn store(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>, bits: Lanes<'e, 'ctx>) {
         let (at, _) = self.numbers(place);
         emitter.store_lanes(bits, self.array.base, at, None);
@@ -158,32 +159,32 @@ impl<'e, 'ctx> Line<'e, 'ctx> {
     }
 }
 
-/// The items of one row.
+/// Items of one row.
 pub(super) struct Items<'a, 'e, 'ctx> {
     pub order: Order,
     pub kind: ItemKind,
-    /// The row of each array.
+    /// Row of each array.
     pub operands: &'a [Line<'e, 'ctx>],
-    /// The memory of items.
+    /// Memory that holds the items.
     pub memory: PointerValue<'ctx>,
-    /// Elements of the row.
+    /// Number of elements of the row.
     pub count: i64,
-    /// Whether the comparator looks at the elements of each array.
+    /// Whether the comparator reads the elements of each array.
     pub compared: Vec<bool>,
 }
 
 impl<'e, 'ctx> Items<'_, 'e, 'ctx> {
-    /// The item number `at` in memory.
+    /// Loads item number `at`.
     pub fn get(&self, emitter: &'e Emitter<'ctx>, at: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         emitter.load_lanes(self.memory, at, self.kind.scalar(), 1, None)
     }
 
-    /// Makes it the item number `at` in memory.
+    /// Stores item number `at`.
     pub fn set(&self, emitter: &'e Emitter<'ctx>, at: Lanes<'e, 'ctx>, item: Lanes<'e, 'ctx>) {
         emitter.store_lanes(item, self.memory, at, None);
     }
 
-    /// The item of the element at a place.
+    /// Computes the item of the element at a place.
     pub fn item(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         match (self.kind, self.order) {
             (ItemKind::Element { .. }, _) => self.operands[0].load(emitter, place),
@@ -197,7 +198,7 @@ impl<'e, 'ctx> Items<'_, 'e, 'ctx> {
         }
     }
 
-    /// The place of an item's element, 64 bits, where items know it.
+    /// Returns the 64-bit place of an item's element, if items contain it.
     pub fn place(&self, item: Lanes<'e, 'ctx>) -> Option<Lanes<'e, 'ctx>> {
         match self.kind {
             ItemKind::Element { .. } => None,
@@ -206,7 +207,7 @@ impl<'e, 'ctx> Items<'_, 'e, 'ctx> {
         }
     }
 
-    /// The digit of an item's key that begins at a bit, 64 bits: a digit has 8.
+    /// Returns the 8-bit digit of an item's key that begins at `bit`, as 64 bits.
     pub fn digit(&self, item: Lanes<'e, 'ctx>, bit: u32) -> Lanes<'e, 'ctx> {
         let key = match (self.kind, self.order) {
             (ItemKind::Element { .. }, Order::Key { key, .. }) => key_lanes(&key, item),
@@ -216,7 +217,7 @@ impl<'e, 'ctx> Items<'_, 'e, 'ctx> {
         key.lshr(i64::from(bit)).trunc_to(8).zext(64)
     }
 
-    /// Whether `a` comes before `b`, and neither is equal to the other.
+    /// Whether `a` precedes `b`; false if they are equal.
     pub fn is_before(&self, s: &FusedEmitter<'e, 'ctx, '_>, a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         match (self.kind, self.order) {
             (ItemKind::Element { .. }, Order::Key { key, .. }) => key_lanes(&key, a).ult(key_lanes(&key, b)),

@@ -1,12 +1,12 @@
-//! A stable merge sort: runs of a few items by insertion, then runs are merged two by two. Whatever the comparison
-//! answers, no item is lost and all ends.
+//! Stable merge sort: sorts short runs by insertion, then merges pairs of runs. For any results of the comparison, it
+//! terminates and loses no item.
 
 use super::items::Items;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::tuning::row_sort::RUN;
 use crate::lanes::Lanes;
 
-/// Sorts the row's items, and returns the number of the first one in memory, which has room for twice as many.
+/// Sorts the row's items and returns the number of the first one. The memory has room for twice the number of items.
 pub(super) fn sort<'e, 'ctx>(s: &FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let e = s.emitter;
     let (zero, count) = (s.number(0), s.number(items.count));
@@ -31,7 +31,7 @@ pub(super) fn sort<'e, 'ctx>(s: &FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, '
     here
 }
 
-/// Puts item `i` in its place among those from `begin` on, which are sorted.
+/// Inserts item `i` into the sorted items from `begin` on.
 fn insert<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     items: &Items<'_, 'e, 'ctx>,
@@ -40,7 +40,7 @@ fn insert<'e, 'ctx>(
 ) {
     let e = s.emitter;
     let item = items.get(e, i);
-    // The one before the first is not looked at, but read: there is none before a row's first.
+    // The item before the first one is loaded but not used; before a row's first item, the load is clamped.
     let before = |at: Lanes<'e, 'ctx>| items.get(e, (at - 1).smax(0));
     let [at, _] = e.repeat_while(
         [i, before(i)],
@@ -54,8 +54,7 @@ fn insert<'e, 'ctx>(
     items.set(e, at, item);
 }
 
-/// Merges the sorted runs from `begin` to `middle`, and from there to `end`, of the items that begin at `here` into
-/// those that begin at `there`.
+/// Merges the sorted runs `begin..middle` and `middle..end` of the items at `here` into the items at `there`.
 fn merge<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     items: &Items<'_, 'e, 'ctx>,
@@ -64,7 +63,7 @@ fn merge<'e, 'ctx>(
 ) {
     let e = s.emitter;
     let [begin_left, middle, end] = [begin, middle, end].map(|number| here + number);
-    // Both ends of the choice are read, so that it takes no branch.
+    // Load both candidates, so that the choice needs no branch.
     let [left, right, to] = e.repeat_while(
         [begin_left, middle, there + begin],
         |[left, right, _]| left.ult(middle) & right.ult(end),

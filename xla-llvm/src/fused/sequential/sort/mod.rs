@@ -1,13 +1,13 @@
-//! Sorts of rows, and their best elements: one row after the other, as items in scratch memory.
+//! Sorts of rows, and selections of their best elements: rows are processed sequentially, as items in scratch memory.
 //!
 //! ```text
-//! items.rs   what is sorted: integers that stand for elements, with the order in which they come
-//!   radix.rs     by digits of their keys: long rows
-//!   merge.rs     by comparing them: short rows, and comparators that are more than a key
-//!   heap.rs      a few best of many
+//! items.rs   items: integers that represent elements, and their order
+//!   radix.rs     radix sort by digits of keys: long rows
+//!   merge.rs     merge sort by comparison: short rows, and comparators that are not a key
+//!   heap.rs      selection of a few best of many
 //! ```
 //!
-//! All of it is stable, and ends with every item in place whatever a comparator says.
+//! All methods are stable. For any results of a comparator, they terminate and lose no item.
 
 mod heap;
 mod items;
@@ -29,17 +29,17 @@ use crate::lanes::Lanes;
 use items::{Array, ItemKind, Items, Order};
 use xla_passes::analysis::element_order::{Key, key_of_comparator};
 
-/// A sort of rows, or of so much of them that the best elements are known.
+/// Sort of rows, or selection of their best elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowSort {
     method: Method,
     /// Number of rows.
     rows: u64,
-    /// Elements of each.
+    /// Number of elements of a row.
     length: u64,
-    /// From one element of a row to the next, in elements.
+    /// Stride between elements of a row, in elements.
     step: u64,
-    /// Elements of a row of the results.
+    /// Number of elements of a row of the results.
     wanted: u64,
     order: Order,
     items: ItemKind,
@@ -54,7 +54,7 @@ enum Method {
 }
 
 impl RowSort {
-    /// The strategy's name, as dumps have it.
+    /// Returns the strategy's name as printed in dumps.
     pub fn name(&self) -> &'static str {
         match self.method {
             Method::Merge => "merge-sort",
@@ -64,7 +64,7 @@ impl RowSort {
     }
 }
 
-/// `32 x 1000 of u64`: rows, elements of each (`10 of 1000` where few are wanted), items.
+/// Prints for example `32 x 1000 of u64`: rows, elements of each (`10 of 1000` if only the best are wanted), items.
 impl fmt::Display for RowSort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} x ", self.rows)?;
@@ -76,7 +76,7 @@ impl fmt::Display for RowSort {
 }
 
 impl FusedKernel<'_, '_> {
-    /// The strategy of a kernel whose root is a sort or a top-k.
+    /// Returns the strategy of a kernel whose root is a sort or a top-k.
     pub(crate) fn row_sort(&self) -> Result<RowSort> {
         let (graph, root) = (self.graph(), &self.graph()[self.source.root]);
         let shape = |&id: &InstrId| graph[id].shape().expect_array();
@@ -117,8 +117,9 @@ impl FusedKernel<'_, '_> {
         })
     }
 
-    /// Writes the function's body and returns the number of work items, which are rows. Calls must not run at the same
-    /// time: they share scratch memory.
+    /// Emits the function's body and returns the number of work items, which are rows.
+    ///
+    /// Calls must not run concurrently, since they share scratch memory.
     pub(crate) fn emit_row_sort<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -167,7 +168,7 @@ impl FusedKernel<'_, '_> {
     }
 }
 
-/// The arrays from the first element of a row on.
+/// Returns the arrays' lines of elements that form a row.
 fn operands_of_row<'e, 'ctx>(
     sort: &RowSort,
     arrays: &[Array<'ctx>],
@@ -178,7 +179,7 @@ fn operands_of_row<'e, 'ctx>(
 }
 
 impl RowSort {
-    /// The position of the first element of a row, in an array whose rows are so long.
+    /// Returns the position of the first element of a row, in an array with rows of `length` elements.
     fn first<'e, 'ctx>(&self, row: Lanes<'e, 'ctx>, length: u64) -> Lanes<'e, 'ctx> {
         let (length, step) = (length as i64, self.step as i64);
         match (self.rows, step) {
@@ -186,7 +187,7 @@ impl RowSort {
             (_, 1) => row * length,
             (rows, _) if rows == self.step => row,
             _ => {
-                // Processors of 32 bits call a function to divide more.
+                // 32-bit processors call a function for wider divisions.
                 let bits = if self.rows < 1 << 31 { 32 } else { 64 };
                 let outer = row.trunc_to(bits).udiv(step).zext(64);
                 outer * (length * step) + (row - outer * step)
@@ -194,7 +195,7 @@ impl RowSort {
         }
     }
 
-    /// Whether each array is looked at by the comparator; nothing where there is none.
+    /// Returns whether the comparator reads each array; empty if there is no comparator.
     fn compared(&self, module: &xla_hlo::Module, arrays: usize) -> Vec<bool> {
         match self.order {
             Order::Comparator(comparator) => xla_passes::analysis::element_order::compared(module, comparator, arrays),
@@ -202,7 +203,7 @@ impl RowSort {
         }
     }
 
-    /// Writes a row of the results from the items that begin at `here`.
+    /// Stores a row of the results from the items that begin at `here`.
     fn write<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -222,7 +223,7 @@ impl RowSort {
             for (operand, result) in items.operands.iter().zip(&results) {
                 result.store(s.emitter, i, operand.load(s.emitter, place));
             }
-            // Top-k has a result more: the places themselves.
+            // Top-k has an additional result: the places.
             if let Some(places) = results.get(items.operands.len()) {
                 places.store(s.emitter, i, place.trunc(places.array.bits()));
             }

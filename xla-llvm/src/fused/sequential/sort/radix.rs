@@ -1,4 +1,4 @@
-//! Stable sorting by digits of integer keys, from the lowest one to the highest.
+//! Stable LSD radix sort: sorts by the digits of integer keys, from the lowest to the highest.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
@@ -8,11 +8,12 @@ use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// Bits of a digit, and the digits that there are.
+/// Number of bits of a digit.
 const DIGIT_BITS: u32 = 8;
+/// Number of digit values.
 const DIGITS: u64 = 1 << DIGIT_BITS;
 
-/// For each pass, how often each digit occurs; later where the next item with it goes.
+/// Histogram of the digits of each pass; after the prefix sum, the position of the next item with each digit.
 pub(super) struct Counts<'ctx> {
     memory: PointerValue<'ctx>,
     scalar: Scalar,
@@ -20,7 +21,7 @@ pub(super) struct Counts<'ctx> {
 }
 
 impl<'ctx> Counts<'ctx> {
-    /// Scratch memory for keys of so many bits, of rows of that length.
+    /// Allocates scratch memory for keys of `key_bits` bits and rows of `length` items.
     pub fn new(emitter: &Emitter<'ctx>, key_bits: u32, length: u64) -> Result<Counts<'ctx>> {
         let passes = key_bits.div_ceil(DIGIT_BITS);
         let scalar = Scalar::Int(if length < 1 << 31 { 32 } else { 64 });
@@ -36,7 +37,7 @@ impl<'ctx> Counts<'ctx> {
     }
 }
 
-/// Sorts the row's items, and returns the number of the first one in memory, which has room for twice as many.
+/// Sorts the row's items and returns the number of the first one. The memory has room for twice the number of items.
 pub(super) fn sort<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     items: &Items<'_, 'e, 'ctx>,
@@ -47,7 +48,7 @@ pub(super) fn sort<'e, 'ctx>(
     let digits = s.number(i64::from(counts.passes) * DIGITS as i64);
     let none = e.splat_constant(e.lane_type(counts.scalar, 1).const_zero(), 1);
     e.each([zero, digits], 1, |at| counts.set(e, at, none));
-    // The number of an item's digit among all passes' digits.
+    // Index of an item's digit in the histograms of all passes.
     let digit = |item, pass: u32| items.digit(item, pass * DIGIT_BITS) + i64::from(pass) * DIGITS as i64;
     e.each([zero, count], 1, |i| {
         let item = items.item(e, i);
@@ -59,7 +60,7 @@ pub(super) fn sort<'e, 'ctx>(
     });
     let mut here = zero;
     for pass in 0..counts.passes {
-        // Where all items have one digit, they are in order.
+        // If all items have the same digit, the pass changes nothing.
         let all = counts.get(e, digit(items.get(e, here), pass)).ne(items.count);
         let moved = s.when(all, &[here.raw()], |s| {
             let there = -here + items.count;
