@@ -4,7 +4,6 @@
 //! An [`AffineExpr`] is `constant + Σ coefficient · symbol`. A symbol is a loop variable or a number computed at run
 //! time (the start of a dynamic slice, a gathered index). Movement operations become arithmetic on coordinates, so that
 //! a whole chain of broadcast, transpose, slice and reshape costs one address.
-//! that a whole chain of broadcast, transpose, slice and reshape costs one address.
 
 use std::collections::BTreeMap;
 
