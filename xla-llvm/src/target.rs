@@ -26,26 +26,26 @@ pub use spec::TargetSpec;
 use triple::family;
 pub use x86::{CpuidCheck, CpuidRegister, CpuidWord, OSXSAVE, X86Checks};
 
-/// Means by which the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
+/// Mechanism by which threads of a SIMT kernel get their numbers and synchronize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Simt {
-    /// By NVIDIA's intrinsics, in PTX.
+    /// NVIDIA's intrinsics, in PTX.
     Nvptx,
-    /// By calls into a runtime that runs them on the host; see [`crate::simt`].
+    /// Calls into a runtime that runs the threads on the host; see [`crate::simt`].
     Host,
 }
 
-/// A target: triple, CPU, features, and properties for the emitters. Cheap to clone, `Send + Sync`.
+/// Target of code generation: triple, CPU, features, and properties for the emitters. Cheap to clone, `Send + Sync`.
 #[derive(Clone)]
 pub struct Target(Arc<Description>);
 
-/// Multiprocessors where nobody says how many there are: those of a data centre's GPU.
+/// Default number of multiprocessors: that of a data centre GPU.
 const MULTIPROCESSORS: u32 = 132;
 
 #[derive(Clone)]
 struct Description {
     data_layout: String,
-    /// Bytes of a pointer.
+    /// Size of a pointer in bytes.
     pointer_bytes: u32,
     big_endian: bool,
     abilities: Abilities,
@@ -54,9 +54,9 @@ struct Description {
     generators: Arc<GeneratorPool>,
 }
 
-/// Processors that code generation can pretend to be on this machine's architecture, by LLVM's names: the levels of
-/// x86-64 by their registers (SSE2, SSE4.2, AVX2, AVX-512), then what current servers have beyond them. LLVM ignores
-/// names that it does not know, so they are listed.
+/// Processors of this machine's architecture that [`Target::host_as`] and [`Target::whole`] accept, by LLVM's names:
+/// the levels of x86-64 by their registers (SSE2, SSE4.2, AVX2, AVX-512), then current servers with further features.
+/// The list is explicit because LLVM ignores names that it does not know.
 pub const HOST_CPUS: &[&str] = if cfg!(target_arch = "x86_64") {
     &["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "znver5", "sapphirerapids"]
 } else {
@@ -64,7 +64,7 @@ pub const HOST_CPUS: &[&str] = if cfg!(target_arch = "x86_64") {
 };
 
 impl Target {
-    /// The machine this process runs on, with all its features.
+    /// Returns the machine that this process runs on, with all its features.
     pub fn host() -> Result<Target> {
         static HOST: OnceLock<Target> = OnceLock::new();
         if let Some(host) = HOST.get() {
@@ -75,18 +75,23 @@ impl Target {
         Ok(HOST.get_or_init(|| host).clone())
     }
 
-    /// A target by LLVM triple, CPU name (empty for the triple's baseline) and features (`"+avx2,-fma"`, may be empty).
+    /// Creates a target from LLVM triple, CPU name (empty for the triple's baseline) and features (`"+avx2,-fma"`, may
+    /// be empty).
     ///
-    /// Fails with `InvalidArgument` when LLVM does not know the triple or the CPU. For another kind of processor than
-    /// this machine's, [`Target::of`] makes LLVM know them.
+    /// # Errors
+    ///
+    /// `InvalidArgument` if LLVM does not know the triple or the CPU. For processors of other families than this
+    /// machine's, [`Target::of`] registers them with LLVM.
     pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Target> {
         let [triple, cpu, features] = [triple, cpu, features].map(str::to_string);
         Target::described(MachineDescription { triple, cpu, features, ..MachineDescription::default() })
     }
 
-    /// A target by its names, for processors that `generators` knows.
+    /// Creates a target from a specification, for the processors of `generators`.
     ///
-    /// Fails with `InvalidArgument` for a name that LLVM does not know, saying the nearest, and for names that
+    /// # Errors
+    ///
+    /// `InvalidArgument` for a name that LLVM does not know, with the most similar known name, and for names that
     /// contradict each other.
     pub fn of(spec: &TargetSpec, generators: CodeGenerators) -> Result<Target> {
         let description = spec.resolve()?;
@@ -138,19 +143,23 @@ impl Target {
         })))
     }
 
-    /// This machine as if its processor were `cpu`, by LLVM's name: that processor's vector width, masks and
-    /// instructions, but for those that this machine lacks, so that the code can be run here.
+    /// Returns this machine with the vector width, masks and instructions of processor `cpu` (LLVM's name), without
+    /// those that this machine lacks, so that the code can run here.
     ///
-    /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
+    /// # Errors
+    ///
+    /// `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
     pub fn host_as(cpu: &str) -> Result<Target> {
         let lacking: Vec<&str> = host::names().features.split(',').filter(|feature| feature.starts_with('-')).collect();
         Target::named(cpu, &lacking.join(","))
     }
 
-    /// The processor `cpu` of this machine's architecture with all that it has, which this machine may be unable to
-    /// run.
+    /// Returns the processor `cpu` of this machine's architecture with all its features; this machine may be unable to
+    /// run the code.
     ///
-    /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
+    /// # Errors
+    ///
+    /// `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
     pub fn whole(cpu: &str) -> Result<Target> {
         Target::named(cpu, "")
     }
@@ -163,7 +172,11 @@ impl Target {
         Target::new(&host::names().triple, cpu, features)
     }
 
-    /// An NVIDIA GPU by its architecture: `sm_90`, `sm_100a`. `InvalidArgument` for one that LLVM does not know.
+    /// Returns an NVIDIA GPU by its architecture: `sm_90`, `sm_100a`.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` for an architecture that LLVM does not know.
     pub fn nvptx(architecture: &str) -> Result<Target> {
         let number =
             architecture.strip_prefix("sm_").map(|rest| rest.trim_end_matches(|c: char| c.is_ascii_lowercase()));
@@ -176,78 +189,78 @@ impl Target {
         Target::new("nvptx64-nvidia-cuda", architecture, "")
     }
 
-    /// This machine as one that runs the threads of GPU kernels: scalar code, and the runtime of [`Simt::Host`].
+    /// Returns this machine as an executor of GPU kernels' threads: scalar code, and the runtime of [`Simt::Host`].
     pub fn host_threads() -> Result<Target> {
         let host = Target::host()?.0;
         let abilities = Abilities { vector_bits: 0, avx512: false, ..host.abilities };
         Ok(Target(Arc::new(Description { abilities, simt: Some(Simt::Host), ..Description::clone(&host) })))
     }
 
-    /// This target with that many multiprocessors, each of which runs some blocks of threads at a time: kernels are cut
-    /// into blocks so that all of them have work. No result depends on it.
+    /// Returns this target with another number of multiprocessors, each of which runs several blocks of threads at a
+    /// time. Kernels are divided into blocks so that all multiprocessors have work. No result depends on it.
     #[must_use]
     pub fn with_multiprocessors(&self, multiprocessors: u32) -> Target {
         Target(Arc::new(Description { multiprocessors: multiprocessors.max(1), ..Description::clone(&self.0) }))
     }
 
-    /// Multiprocessors of a target whose kernels are run by many threads at once.
+    /// Returns the number of multiprocessors of a target with many threads.
     pub fn multiprocessors(&self) -> u32 {
         self.0.multiprocessors
     }
 
-    /// Means by which threads of one kernel know of each other, for targets that run many at once.
+    /// Returns the mechanism by which threads of one kernel communicate, for targets with many threads.
     pub fn simt(&self) -> Option<Simt> {
         self.0.simt
     }
 
-    /// The compute capability of an NVIDIA GPU, 90 for `sm_90a`.
+    /// Returns the compute capability of an NVIDIA GPU, for example 90 for `sm_90a`.
     pub fn compute_capability(&self) -> Option<u32> {
         let digits =
             |cpu: &str| cpu.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_lowercase()).parse();
         (self.simt() == Some(Simt::Nvptx)).then(|| digits(self.cpu()).ok()).flatten()
     }
 
-    /// The LLVM triple.
+    /// Returns the LLVM triple.
     pub fn triple(&self) -> &str {
         &self.0.generators.description.triple
     }
 
-    /// LLVM's name of the CPU; empty for the triple's baseline.
+    /// Returns LLVM's name of the CPU; empty for the triple's baseline.
     pub fn cpu(&self) -> &str {
         &self.0.generators.description.cpu
     }
 
-    /// The features beyond the CPU's own, in LLVM's spelling.
+    /// Returns the features beyond the CPU's own, in LLVM's syntax.
     pub fn features(&self) -> &str {
         &self.0.generators.description.features
     }
 
-    /// LLVM's data layout string.
+    /// Returns LLVM's data layout string.
     pub fn data_layout(&self) -> &str {
         &self.0.data_layout
     }
 
-    /// Bytes of a pointer.
+    /// Returns the size of a pointer in bytes.
     pub fn pointer_bytes(&self) -> u32 {
         self.0.pointer_bytes
     }
 
-    /// Whether numbers lie in memory with their highest byte first.
+    /// Whether the target is big-endian.
     pub fn is_big_endian(&self) -> bool {
         self.0.big_endian
     }
 
-    /// Abilities of the hardware.
+    /// Returns the abilities of the hardware.
     pub fn abilities(&self) -> Abilities {
         self.0.abilities
     }
 
-    /// Lanes of `bits` wide elements in the widest register: 16 for 32 on AVX-512, 1 where emission stays scalar.
+    /// Returns the lanes of `bits` wide elements in the widest register: 16 for 32 bits on AVX-512, 1 for scalar code.
     pub fn lanes(&self, bits: u32) -> u32 {
         (self.0.abilities.vector_bits / bits.max(1)).max(1)
     }
 
-    /// A code generator for this target: one that was used before and is idle, else a new one.
+    /// Returns a code generator for this target: an idle one from the pool, or a new one.
     pub fn machine(&self, options: &MachineOptions) -> Result<Machine> {
         Machine::new(&self.0.generators, options)
     }
@@ -264,7 +277,7 @@ impl fmt::Debug for Target {
     }
 }
 
-/// LLVM's version: `22.1.8`.
+/// Returns LLVM's version, for example `22.1.8`.
 pub fn llvm_version() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     format!("{major}.{minor}.{patch}")

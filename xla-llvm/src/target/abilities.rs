@@ -1,4 +1,4 @@
-//! Abilities of a target's hardware, found by asking LLVM to compile probes.
+//! Hardware abilities of a target, determined by compiling probes with LLVM.
 
 use inkwell::memory_buffer::MemoryBuffer;
 use xla_hlo::{Error, Result};
@@ -10,35 +10,34 @@ use crate::listening_context::ListeningContext;
 /// Hardware abilities of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// Bits of the widest vector register worth using; 0 where emission should stay scalar (GPUs, processors without
-    /// vectors).
+    /// Bits of the widest useful vector register; 0 if code should stay scalar (GPUs, processors without vectors).
     pub vector_bits: u32,
-    /// Registers of that width; of scalars where there are no vectors.
+    /// Number of registers of that width; of scalar registers if there are no vectors.
     pub registers: u32,
-    /// Abilities in f32.
+    /// Abilities in f32 arithmetic.
     pub f32: FloatAbilities,
-    /// Abilities in f64.
+    /// Abilities in f64 arithmetic.
     pub f64: FloatAbilities,
-    /// Conversion between f16 and f32 is inline code, not a library call.
+    /// Whether conversions between f16 and f32 are inline code instead of library calls.
     pub half: bool,
-    /// Loads and stores of some lanes of a vector are instructions, not a branch for each lane.
+    /// Whether masked loads and stores of vectors are instructions instead of a branch per lane.
     pub masked_memory: bool,
-    /// The high half of the product of two 64-bit integers is inline code, not a library call.
+    /// Whether the high half of a 64-bit integer product is inline code instead of a library call.
     pub high_product: bool,
-    /// AVX-512F.
+    /// Whether the target has AVX-512F.
     pub avx512: bool,
 }
 
 /// Abilities in one floating-point type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatAbilities {
-    /// Fused multiply-add is one instruction.
+    /// Whether fused multiply-add is one instruction.
     pub fma: bool,
-    /// Rounding to integral values is inline code, not a library call.
+    /// Whether rounding to integral values is inline code instead of a library call.
     pub rounding: bool,
 }
 
-/// Everything in hardware, in scalar registers: GPUs.
+/// Abilities of GPUs: all in hardware, in scalar registers.
 const SCALAR: Abilities = Abilities {
     vector_bits: 0,
     registers: 32,
@@ -50,8 +49,8 @@ const SCALAR: Abilities = Abilities {
     avx512: false,
 };
 
-/// Compiles small functions for the target and reads the assembly: the surest answer to "is this one instruction
-/// here", as it is LLVM's own, whatever mixture of CPU name and features says so.
+/// Compiles small functions for the target and examines the assembly. This is the most reliable test whether an
+/// operation is a single instruction, for any combination of CPU name and features.
 pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
         return Ok(SCALAR);
@@ -71,7 +70,7 @@ pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
     Ok(Assembly { words }.abilities(family(triple.split('-').next().unwrap_or_default()).unwrap_or_default()))
 }
 
-/// Assembly in words: mnemonics, registers, names.
+/// Assembly text as words: mnemonics, registers, names.
 struct Assembly<'a> {
     words: Vec<&'a str>,
 }
@@ -94,12 +93,12 @@ impl Assembly<'_> {
         self.words.iter().any(|word| is(word))
     }
 
-    /// Whether a function of one of these names is called, which some object formats write with an underscore more.
+    /// Whether a function with one of these names is called; some object formats add an underscore.
     fn calls(&self, names: &[&str]) -> bool {
         self.has(|word| names.iter().any(|name| word == *name || word.strip_prefix('_') == Some(name)))
     }
 
-    /// Whether there are labels inside of functions (`.LBB0_1`), or WebAssembly's branches.
+    /// Whether functions contain labels (`.LBB0_1`) or WebAssembly branches.
     fn branches(&self) -> bool {
         let label = |word: &str| {
             word.split_once("BB").is_some_and(|(_, number)| number.starts_with(|c: char| c.is_ascii_digit()))
@@ -107,7 +106,7 @@ impl Assembly<'_> {
         self.has(|word| label(word) || word == "br_if")
     }
 
-    /// Whether a register of that prefix and a number is there.
+    /// Whether a register with this prefix and a number occurs.
     fn register(&self, prefix: &str) -> bool {
         let is = |word: &str| {
             word.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -119,7 +118,7 @@ impl Assembly<'_> {
         match family {
             "x86" if !self.register("%zmm") => 16,
             "x86" | "aarch64" | "riscv" | "powerpc" | "mips" | "loongarch" => 32,
-            // Scalars there, of which some are addresses; WebAssembly's become those of any processor.
+            // Scalar registers, some of which hold addresses; WebAssembly's map to the registers of any processor.
             _ => 16,
         }
     }
@@ -131,14 +130,14 @@ impl Assembly<'_> {
             "x86" if self.register("%ymm") => 256,
             "x86" => narrow(self.register("%xmm")),
             "aarch64" => narrow(self.has(|word| word.ends_with(".4s") || word.ends_with(".s"))),
-            // Vectors of 32-bit ARM round what is small to zero.
+            // 32-bit ARM vectors flush subnormal numbers to zero.
             "arm" => 0,
-            // 16 lanes of f32 take so many registers.
+            // Register group (LMUL) that 16 lanes of f32 occupy.
             "riscv" => [("m4", 128), ("m2", 256), ("m1", 512), ("mf2", 1024)]
                 .into_iter()
                 .find_map(|(registers, bits)| self.has(|word| word == registers).then_some(bits))
                 .unwrap_or(0),
-            // LLVM 22 loses lanes there: bytes that a shuffle puts beside zeros become zeros when converted to floats.
+            // LLVM 22 miscompiles shuffles here: bytes next to zeros become zeros when converted to floats.
             "systemz" => 0,
             "powerpc" => narrow(self.has(|word| word.starts_with("xvmadd") || word == "vmaddfp")),
             "webassembly" => narrow(self.has(|word| word.starts_with("f32x4."))),

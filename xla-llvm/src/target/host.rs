@@ -6,21 +6,21 @@ use inkwell::targets::TargetMachine;
 
 use crate::own_thread;
 
-/// Names of this machine's processor.
+/// Names of the host's processor.
 pub(super) struct HostNames {
     /// LLVM triple.
     pub triple: String,
-    /// Processor, by LLVM's name.
+    /// Name of the processor in LLVM.
     pub cpu: String,
-    /// Its features, each after `+`, and those that it lacks after `-`, separated by commas.
+    /// Features of the processor with a `+` prefix, and missing ones with `-`, separated by commas.
     pub features: String,
 }
 
-/// Returns the names, which are read once.
+/// Returns the host's names, which are queried once.
 pub(super) fn names() -> &'static HostNames {
     static NAMES: OnceLock<HostNames> = OnceLock::new();
     NAMES.get_or_init(|| {
-        // Often the first call of LLVM in a process, and memory may run out in it.
+        // This is often the first LLVM call of a process, and may run out of memory.
         own_thread::install_handlers();
         HostNames {
             triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),

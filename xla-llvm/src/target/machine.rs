@@ -1,5 +1,5 @@
-//! LLVM's code generators, kept for the next module: at its first function, a new one computes the tables of
-//! instruction selection, which costs more than a small kernel.
+//! LLVM's code generators, pooled for reuse: on its first function, a new one builds the tables of instruction
+//! selection, which takes longer than compiling a small kernel.
 #![expect(unsafe_code, reason = "a code generator moves between threads")]
 
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -18,32 +18,32 @@ use xla_service::Relocation;
 use super::host;
 use super::passes::Passes;
 
-/// Effort of LLVM's code generator; the mid-level passes are `MachineOptions::passes`.
+/// Effort of LLVM's code generator; mid-level passes are configured by [`MachineOptions::passes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodegenLevel {
     /// Fast instruction selection and register allocation; for debugging.
     None,
-    /// Cheap.
+    /// Inexpensive optimizations.
     Less,
     /// LLVM's default.
     #[default]
     Default,
-    /// Everything.
+    /// All optimizations.
     Aggressive,
 }
 
 /// Options of one [`Machine`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MachineOptions {
-    /// Code generator effort.
+    /// Effort of the code generator.
     pub level: CodegenLevel,
     /// Passes that run before code generation.
     pub passes: Option<Passes>,
 }
 
-/// A code generator for a target, for one thread at a time; when it is dropped, the next one takes it.
+/// Code generator for a target, used by one thread at a time and returned to the pool on drop.
 pub struct Machine {
-    /// There until it is dropped.
+    /// Present until the drop.
     generator: Option<Generator>,
     pool: Arc<GeneratorPool>,
 }
@@ -74,50 +74,50 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // After a panic nobody knows what the generator was about to do.
+        // After a panic, the state of the generator is unknown.
         if let Some(generator) = self.generator.take().filter(|_| !std::thread::panicking()) {
             self.pool.put(generator);
         }
     }
 }
 
-/// A target as LLVM takes it.
+/// Target as passed to LLVM.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MachineDescription {
     pub triple: String,
     pub cpu: String,
     pub features: String,
-    /// Empty for the triple's.
+    /// Name of the ABI; empty for the triple's default.
     pub abi: String,
     pub relocation: Relocation,
 }
 
 impl MachineDescription {
-    /// Writes the triple with all four parts, in order. LLVM reads parts by position: it takes `eabihf` of
-    /// `thumbv7em-none-eabihf` for an unknown system, and then generates code for another ABI.
+    /// Normalizes the triple to all four parts in order. LLVM parses parts by position: it reads `eabihf` in
+    /// `thumbv7em-none-eabihf` as an unknown system, and then generates code for another ABI.
     pub fn normalized(self) -> MachineDescription {
         let triple = TargetMachine::normalize_triple(&TargetTriple::create(&self.triple));
         MachineDescription { triple: triple.as_str().to_string_lossy().into_owned(), ..self }
     }
 }
 
-/// Kinds of processor that code can be generated for. Whoever names more than this machine's links LLVM's code
-/// generators for them.
+/// Set of processor families that code can be generated for. Each constructor links LLVM's code generators for its
+/// families.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeGenerators(fn());
 
 impl CodeGenerators {
-    /// That of this machine.
+    /// Returns the code generator for this machine.
     pub fn host() -> CodeGenerators {
         CodeGenerators(initialize_host)
     }
 
-    /// All that this LLVM was built with.
+    /// Returns all code generators that this LLVM was built with.
     pub fn all() -> CodeGenerators {
         CodeGenerators(initialize_all)
     }
 
-    /// Makes them known to LLVM.
+    /// Registers the code generators with LLVM.
     pub(super) fn initialize(self) {
         (self.0)();
     }
@@ -129,10 +129,10 @@ impl Default for CodeGenerators {
     }
 }
 
-/// Code generators of one target.
+/// Pool of code generators for one target.
 pub(super) struct GeneratorPool {
     pub description: MachineDescription,
-    /// Those that nobody uses.
+    /// Generators that are not in use.
     idle: Mutex<Vec<Generator>>,
 }
 
@@ -157,39 +157,40 @@ impl GeneratorPool {
     }
 }
 
-/// LLVM's target machine with the options it was made with.
+/// LLVM's target machine, with the options of its creation.
 pub(super) struct Generator {
     machine: TargetMachine,
     options: MachineOptions,
 }
 
-// SAFETY: a target machine belongs to no thread, and what it keeps (tables by processor and features) points at nothing
-// but itself and at constants of LLVM; it must only not be used by two threads at once, which its one owner sees to.
+// SAFETY: a target machine has no thread affinity. Its cached tables (by processor and features) point only to
+// themselves and to constants of LLVM. It must not be used by two threads at once, which its single owner ensures.
 unsafe impl Send for Generator {}
 
-/// LLVM's machine for this process without a processor's name or features: for the linker, which generates no code.
+/// Creates LLVM's machine for this process without a processor name or features: for the linker, which generates no
+/// code.
 pub(crate) fn bare_host_machine() -> Result<TargetMachine> {
     let triple = host::names().triple.clone();
     create(&MachineDescription { triple, ..MachineDescription::default() }, &MachineOptions::default())
 }
 
-/// Makes this machine's processor known to LLVM. Others are made known by those who generate code for them, so that a
-/// library that LLVM is linked into statically has no other.
+/// Registers this machine's processor with LLVM. Callers register other processors on demand, so that a statically
+/// linked library contains none that it does not use.
 fn initialize_host() {
     static INITIALIZED: Once = Once::new();
-    // Fails for an LLVM that was built without this processor: it is then not found by its triple.
+    // Fails if LLVM was built without this processor; the lookup by triple then reports the error.
     INITIALIZED.call_once(|| {
         LlvmTarget::initialize_native(&WITHOUT_DISASSEMBLER).ok();
     });
 }
 
-/// Makes NVIDIA's GPUs known to LLVM.
+/// Registers LLVM's backend for NVIDIA GPUs.
 pub(super) fn initialize_nvptx() {
     static INITIALIZED: Once = Once::new();
     INITIALIZED.call_once(|| LlvmTarget::initialize_nvptx(&WITHOUT_DISASSEMBLER));
 }
 
-/// Makes every processor known to LLVM that it was built with.
+/// Registers all backends that this LLVM was built with.
 fn initialize_all() {
     static INITIALIZED: Once = Once::new();
     INITIALIZED.call_once(|| LlvmTarget::initialize_all(&WITHOUT_DISASSEMBLER));
@@ -211,7 +212,7 @@ fn create(description: &MachineDescription, options: &MachineOptions) -> Result<
     let target = LlvmTarget::from_triple(&parsed)
         .map_err(|reason| Error::invalid_argument(format!("LLVM has no target for triple `{triple}`: {reason}")))?;
     let level = match options.level {
-        // The pipeliner of LLVM 22 makes wrong code of nested loops for it (select-and-scatter is one).
+        // For nested loops (such as select-and-scatter), the software pipeliner of LLVM 22 generates wrong code.
         CodegenLevel::Default | CodegenLevel::Aggressive if triple.starts_with("hexagon") => OptimizationLevel::Less,
         CodegenLevel::None => OptimizationLevel::None,
         CodegenLevel::Less => OptimizationLevel::Less,
@@ -219,14 +220,14 @@ fn create(description: &MachineDescription, options: &MachineOptions) -> Result<
         CodegenLevel::Aggressive => OptimizationLevel::Aggressive,
     };
     let relocation = match relocation {
-        // Its linker places all code; position-independent means there what is loaded while a program runs.
+        // The WebAssembly linker places all code; position-independent code there means dynamic linking.
         _ if triple.starts_with("wasm") => RelocMode::Static,
         Relocation::Pic => RelocMode::PIC,
         Relocation::Static => RelocMode::Static,
     };
-    // An object lies in one piece, and what is outside of it is reached through the linker's stubs. LLVM's default for
-    // code of the process that it runs in is the large model, in which no call has a quick selection and no constant an
-    // operand.
+    // An object is contiguous in memory and reaches outside symbols through the linker's stubs. LLVM's default for JIT
+    // code is the large code model, in which fast instruction selection supports no calls and constants cannot be
+    // operands.
     let all = TargetMachineOptions::new().set_cpu(cpu).set_features(features).set_abi(abi).set_level(level);
     let all = all.set_reloc_mode(relocation).set_code_model(CodeModel::Small);
     target.create_target_machine_from_options(&parsed, all).ok_or_else(|| {
@@ -237,12 +238,12 @@ fn create(description: &MachineDescription, options: &MachineOptions) -> Result<
 }
 
 impl Generator {
-    /// LLVM's data layout string of the target.
+    /// Returns LLVM's data layout string of the target.
     pub(super) fn data_layout(&self) -> String {
         self.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned()
     }
 
-    /// Bytes of a pointer, and whether numbers lie in memory with the highest byte first.
+    /// Returns the pointer size in bytes, and whether the target is big-endian.
     pub(super) fn memory(&self) -> (u32, bool) {
         let data = self.machine.get_target_data();
         (data.get_pointer_byte_size(None), matches!(data.get_byte_ordering(), ByteOrdering::BigEndian))

@@ -1,36 +1,36 @@
-//! Names of processors and features that LLVM knows. Its libraries do not tell them, and end the process at some that
-//! they do not know, so they are data, which `cargo xtask llvm-names` writes.
+//! Names of processors and features that LLVM knows. LLVM's libraries do not list them, and terminate the process for
+//! some unknown ones. Therefore they are data files, written by `cargo xtask llvm-names`.
 
 use xla_hlo::text::did_you_mean;
 use xla_hlo::{Error, Result};
 
-/// Kinds of processor, each with its processors and their features.
+/// Processor families, each with its processors and their features.
 const NAMES: &str = include_str!("names.txt");
 
-/// Names of one kind of processor.
+/// Names of one processor family.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     cpus: &'static str,
     features: &'static str,
 }
 
-/// Features that say which triple the code is for; the triple does.
+/// Features that select a mode which the triple determines.
 const MODES: &[&str] = &["16bit-mode", "32bit-mode", "64bit-mode", "32bit", "64bit", "thumb-mode"];
 
 impl Names {
-    /// Those of a kind of processor, as `names.txt` calls it; none for one that has no names.
+    /// Returns the names of a processor family as called in `names.txt`; empty for a family without names.
     pub fn of(family: &str) -> Names {
         let mut lines = NAMES.lines().skip_while(|line| *line != family).skip(1);
         let mut list = |title| lines.next().and_then(|line| line.strip_prefix(title)).unwrap_or_default();
         Names { cpus: list("cpus "), features: list("features ") }
     }
 
-    /// Fails for a processor that is not there.
+    /// Checks that a processor exists.
     pub fn check_cpu(&self, cpu: &str, triple: &str) -> Result<()> {
         known(self.cpus, cpu, &|| format!("{triple} has no processor {cpu:?}"))
     }
 
-    /// Fails for a feature that is not there, or that is not added (`+avx2`) or taken away (`-avx2`).
+    /// Checks that a feature exists and is added (`+avx2`) or removed (`-avx2`).
     pub fn check_feature(&self, feature: &str, triple: &str) -> Result<()> {
         let Some(name) = feature.strip_prefix(['+', '-']) else {
             return Err(Error::invalid_argument(format!(
@@ -44,7 +44,7 @@ impl Names {
     }
 }
 
-/// Fails for a name that is not among those, separated by spaces.
+/// Checks that a name is in a list separated by spaces.
 fn known(names: &'static str, name: &str, wrong: &dyn Fn() -> String) -> Result<()> {
     let all = || names.split_whitespace();
     if all().any(|known| known == name) {

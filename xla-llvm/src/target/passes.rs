@@ -1,5 +1,5 @@
-//! LLVM's mid-level passes, for targets whose emission counts on them: most count on none, and a library that names
-//! none is a third smaller.
+//! Mid-level passes of LLVM, for targets whose code generation needs them. Most targets need none, and a library that
+//! does not link them is a third smaller.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,7 +8,7 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::TargetMachine;
 use xla_hlo::{Error, Result};
 
-/// A pipeline of LLVM's passes. Whoever makes one links them all: nobody else mentions them.
+/// Pipeline of LLVM passes. Only its constructor references the passes, so that they are linked only if it is used.
 #[derive(Clone, Debug)]
 pub struct Passes {
     pipeline: String,
@@ -16,12 +16,16 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// A pipeline as LLVM writes it: `"sroa,early-cse"`, `"default<O2>"`.
+    /// Creates a pipeline from LLVM's syntax: `"sroa,early-cse"`, `"default<O2>"`.
     pub fn new(pipeline: &str) -> Passes {
         Passes { pipeline: pipeline.to_string(), run }
     }
 
-    /// Runs them over a module; [`Error::InvalidArgument`] for a pipeline that LLVM does not know.
+    /// Runs the pipeline on a module.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for a pipeline that LLVM does not know.
     pub(super) fn run(&self, module: &Module<'_>, machine: &TargetMachine) -> Result<()> {
         (self.run)(module, machine, &self.pipeline)
     }

@@ -1,4 +1,4 @@
-//! A target as a person names it: triple, processor, features, ABI; checked before LLVM sees it.
+//! Target as specified by the user: triple, processor, features, ABI; checked before LLVM sees it.
 
 use xla_hlo::{Error, Result};
 use xla_service::Relocation;
@@ -8,27 +8,31 @@ use super::machine::MachineDescription;
 use super::names::Names;
 use super::triple::Triple;
 
-/// The processor that stands for the compiling machine's own.
+/// Name that selects the compiling machine's own processor.
 const NATIVE: &str = "native";
 
-/// Names of a target.
+/// Specification of a target by names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetSpec {
-    /// The triple; `None` for this machine's.
+    /// Target triple; `None` for this machine's.
     pub triple: Option<String>,
-    /// The processor by LLVM's name, or `native` for this machine's with all its features; `None` for the oldest that
+    /// Processor by LLVM's name, or `native` for this machine's with all its features; `None` for the oldest one that
     /// systems of the triple run on.
     pub cpu: Option<String>,
-    /// Features to add (`+avx2`) or take away (`-avx512f`), in order.
+    /// Features to add (`+avx2`) or remove (`-avx512f`), in order.
     pub features: Vec<String>,
-    /// The ABI; `None` for the triple's and the features'.
+    /// ABI; `None` for the default of the triple and the features.
     pub abi: Option<String>,
-    /// The way in which code refers to code and data.
+    /// Relocation model: how code refers to code and data.
     pub relocation: Relocation,
 }
 
 impl TargetSpec {
-    /// The target for LLVM. [`Error::InvalidArgument`] for a name that LLVM does not know, with the nearest one.
+    /// Resolves the names to a target description for LLVM.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for a name that LLVM does not know, with the most similar known name.
     pub(super) fn resolve(&self) -> Result<MachineDescription> {
         let triple = Triple::parse(self.triple.as_deref().unwrap_or(&host::names().triple))?;
         let names = Names::of(triple.family);
@@ -58,7 +62,7 @@ impl TargetSpec {
     }
 }
 
-/// This machine's processor, if the triple is of its kind.
+/// Returns this machine's processor and features, if the triple has the same architecture.
 fn native(triple: &Triple, host: &HostNames) -> Result<(String, Vec<String>)> {
     let architecture = host.triple.split('-').next().unwrap_or_default();
     if architecture != triple.architecture() {

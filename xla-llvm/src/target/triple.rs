@@ -1,9 +1,9 @@
-//! Target triples: taken apart and checked before LLVM sees them, since it takes what it does not know for nothing.
+//! Target triples: parsed and checked before LLVM sees them, since LLVM silently ignores parts that it does not know.
 
 use xla_hlo::text::did_you_mean;
 use xla_hlo::{Error, Result};
 
-/// Kinds of processor with the spellings of their architectures in triples.
+/// Processor families with the spellings of their architectures in triples.
 const FAMILIES: &[(&str, &[&str])] = &[
     ("x86", &["x86_64", "amd64", "x86_64h", "i386", "i486", "i586", "i686", "i786", "i886", "i986"]),
     ("aarch64", &["aarch64", "aarch64_be", "aarch64_32", "arm64", "arm64_32", "arm64e", "arm64ec"]),
@@ -30,8 +30,9 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("gpu", &["spirv", "spirv32", "spirv64", "dxil"]),
 ];
 
-/// Beginnings of the spellings of ARM, and what may follow.
+/// Prefixes of the spellings of ARM architectures.
 const ARM: &[&str] = &["arm", "armeb", "thumb", "thumbeb"];
+/// Suffixes that may follow an ARM prefix.
 const ARM_VERSIONS: &[&str] = &[
     "",
     "v4",
@@ -195,19 +196,20 @@ const ENVIRONMENTS: &[&str] = &[
     "xcoff",
 ];
 
-/// Vendors, which mean little; in a triple of three words they are what is neither a system nor an environment.
+/// Vendors, which have little effect. In a triple of three words, the vendor is a word that is neither a system nor an
+/// environment.
 const VENDORS: &[&str] = &[
     "amd", "apple", "csr", "esp", "fsl", "ibm", "img", "intel", "mesa", "mti", "none", "nvidia", "oe", "pc", "scei",
     "sie", "suse", "unknown", "w64",
 ];
 
-/// Oldest versions of Apple's systems, of a kind of processor if they depend on it.
+/// Minimum versions of Apple's systems as (system, processor family or empty for all, version).
 const VERSIONS: &[(&str, &str, &str)] = &[
     ("macos", "x86", "10.12"),
     ("macos", "arm64", "11.0"),
     ("macosx", "x86", "10.12"),
     ("macosx", "arm64", "11.0"),
-    // Those of the kernel, of the same releases.
+    // Kernel versions of the same releases.
     ("darwin", "x86", "16.0"),
     ("darwin", "arm64", "20.0"),
     ("ios", "", "12.0"),
@@ -218,19 +220,23 @@ const VERSIONS: &[(&str, &str, &str)] = &[
     ("driverkit", "", "19.0"),
 ];
 
-/// A triple whose parts are known.
+/// Triple whose parts are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Triple {
-    /// As it was written.
+    /// Text as written.
     pub text: String,
-    /// Kind of processor, as `names.txt` calls it.
+    /// Processor family, named as in `names.txt`.
     pub family: &'static str,
-    /// Whether an operating system is named.
+    /// Whether the triple has an operating system.
     pub hosted: bool,
 }
 
 impl Triple {
-    /// Takes a triple apart; [`Error::InvalidArgument`] with the nearest name for a part that does not exist.
+    /// Parses a triple.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for an unknown part, with the most similar known name.
     pub fn parse(text: &str) -> Result<Triple> {
         let mut parts = text.split('-');
         let architecture = parts.next().unwrap_or_default();
@@ -254,7 +260,7 @@ impl Triple {
         };
         let has_system = rest.iter().any(|part| is(SYSTEMS, part));
         for (number, part) in rest.iter().enumerate() {
-            // Whatever stands where the vendor is, once the system is known.
+            // Any word is accepted as the vendor if the system is known.
             let vendor = number == 0 && (has_system && rest.len() > 1 || VENDORS.contains(part));
             if !vendor && !is(SYSTEMS, part) && !is(ENVIRONMENTS, part) {
                 return Err(wrong(text, part, "neither a system nor an environment", &[SYSTEMS, ENVIRONMENTS]));
@@ -264,18 +270,18 @@ impl Triple {
         Ok(Triple { text: text.to_string(), family, hosted })
     }
 
-    /// The architecture's spelling.
+    /// Returns the architecture as spelled in the triple.
     pub fn architecture(&self) -> &str {
         self.text.split('-').next().unwrap_or_default()
     }
 
-    /// The processor where none is named, and features beside it: what systems of the triple require, so that code for
+    /// Returns the default processor and additional features: the baseline of the triple's systems, so that code for
     /// the triple runs on all of them.
     pub fn baseline(&self) -> (&'static str, &'static [&'static str]) {
         match (self.family, self.architecture()) {
             ("x86", "x86_64" | "amd64") => ("x86-64", &[]),
             ("x86", "x86_64h") => ("core-avx2", &[]),
-            // Without SSE2 floats are rounded twice.
+            // Without SSE2, x87 arithmetic would round floats twice.
             ("x86", _) => ("pentium4", &[]),
             ("riscv", architecture) => {
                 let cpu = if architecture.starts_with("riscv64") { "generic-rv64" } else { "generic-rv32" };
@@ -289,8 +295,8 @@ impl Triple {
         }
     }
 
-    /// The triple with a version of Apple's systems, the oldest one that there are tools for, where it names none:
-    /// objects that name no system are taken with a warning, or not at all.
+    /// Returns the triple with a version for Apple's systems, the oldest one with tool support, if it has none: linkers
+    /// warn about objects without a version, or reject them.
     pub fn with_version(&self) -> String {
         let kind = if self.family == "x86" { "x86" } else { "arm64" };
         let is_apple = self.text.split('-').nth(1) == Some("apple");
@@ -302,7 +308,7 @@ impl Triple {
         words.collect::<Vec<String>>().join("-")
     }
 
-    /// The names of ABIs among which there is a choice.
+    /// Returns the names of the ABIs that can be chosen.
     pub fn abis(&self) -> &'static [&'static str] {
         match (self.family, self.architecture().starts_with("riscv64")) {
             ("riscv", true) => &["lp64", "lp64e", "lp64f", "lp64d"],
@@ -316,7 +322,11 @@ impl Triple {
         }
     }
 
-    /// Fails for an ABI that is not there.
+    /// Checks that an ABI exists.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for an unknown ABI.
     pub fn check_abi(&self, abi: &str) -> Result<()> {
         if self.abis().contains(&abi) {
             return Ok(());
@@ -329,7 +339,7 @@ impl Triple {
     }
 }
 
-/// The kind of processor of an architecture.
+/// Returns the processor family of an architecture.
 pub(super) fn family(architecture: &str) -> Option<&'static str> {
     let spelled = |&&(_, spellings): &&(&str, &[&str])| spellings.contains(&architecture);
     let arm = |prefix: &&str| architecture.strip_prefix(prefix).is_some_and(|version| ARM_VERSIONS.contains(&version));

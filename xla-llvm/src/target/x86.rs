@@ -1,4 +1,4 @@
-//! Features of x86 that code may use, and the checks by which a program finds out whether the processor has them.
+//! Features of x86 that code may use, and the checks that detect them at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ const FEATURES_OF: &str = include_str!("x86_features.txt");
 
 /// State of XMM and YMM registers in XCR0, which an operating system saves.
 const AVX_STATE: u32 = 0x06;
-/// [`AVX_STATE`], mask registers and ZMM registers.
+/// [`AVX_STATE`] plus mask registers and ZMM registers.
 const AVX512_STATE: u32 = 0xe6;
-/// General registers of APX.
+/// General-purpose registers of APX.
 const APX_STATE: u32 = 1 << 19;
 
 /// Result register of `cpuid`.
@@ -31,33 +31,33 @@ pub enum CpuidRegister {
 /// Word that `cpuid` returns: its leaf and subleaf, and the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuidWord {
-    /// EAX when it is executed.
+    /// Input in EAX.
     pub leaf: u32,
-    /// ECX when it is executed.
+    /// Input in ECX.
     pub subleaf: u32,
-    /// The register that returns the word.
+    /// Register that returns the word.
     pub register: CpuidRegister,
 }
 
 /// Comparison of bits of a [`CpuidWord`]: `word & mask >= least`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuidCheck {
-    /// Bits that count.
+    /// Bits that are compared.
     pub mask: u32,
-    /// Least number that they must be; the mask itself where all of them must be set.
+    /// Minimum value of these bits; equal to the mask if all of them must be set.
     pub least: u32,
 }
 
-/// Checks that a processor of x86 and its operating system must pass to run code of a target.
+/// Checks that an x86 processor and its operating system must pass to run a target's code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct X86Checks {
     /// Checks of `cpuid`.
     pub cpuid: BTreeMap<CpuidWord, CpuidCheck>,
-    /// Bits of XCR0, the state that the operating system saves, that must be set. 0: the register is not read.
+    /// Bits of XCR0 (state that the operating system saves) that must be set. 0 means that the register is not read.
     pub state: u32,
 }
 
-/// Feature that LLVM's code generator may use in code that names no instruction: name, word and check, state.
+/// Feature that LLVM's code generator may use for generic code: name, `cpuid` word, check, XCR0 state.
 struct Feature(&'static str, CpuidWord, CpuidCheck, u32);
 
 const fn word(leaf: u32, subleaf: u32, register: CpuidRegister) -> CpuidWord {
@@ -75,14 +75,14 @@ const ECX_7: CpuidWord = word(7, 0, CpuidRegister::Ecx);
 const EDX_7: CpuidWord = word(7, 0, CpuidRegister::Edx);
 const EAX_7_1: CpuidWord = word(7, 1, CpuidRegister::Eax);
 const EDX_7_1: CpuidWord = word(7, 1, CpuidRegister::Edx);
-/// Version of AVX10 in its lowest byte.
+/// Leaf 36, with the version of AVX10 in the lowest byte.
 const EBX_36: CpuidWord = word(36, 0, CpuidRegister::Ebx);
 const ECX_EXTENDED: CpuidWord = word(0x8000_0001, 0, CpuidRegister::Ecx);
 
-/// Bit of ECX in leaf 1 by which the operating system allows `xgetbv`.
+/// Bit of ECX in leaf 1 that signals operating system support for `xgetbv`.
 pub const OSXSAVE: (CpuidWord, u32) = (ECX_1, 1 << 27);
 
-/// Features, without those of keys, hashes, tiles and system registers: only intrinsics use them.
+/// Checked features. Excludes those for keys, hashes, tiles and system registers, which only intrinsics use.
 const FEATURES: &[Feature] = &[
     Feature("cmov", EDX_1, bit(15), 0),
     Feature("sse", EDX_1, bit(25), 0),
@@ -139,12 +139,12 @@ const FEATURES: &[Feature] = &[
     Feature("tbm", ECX_EXTENDED, bit(21), 0),
 ];
 
-/// Features that every processor of 64 bits has.
+/// Features that every 64-bit processor has.
 const OF_ALL: &[&str] = &["cmov", "sse", "sse2"];
 
 impl Target {
-    /// Checks that a processor must pass to run this target's code, beyond those that each processor of the triple's
-    /// architecture passes. `None` where there are none, and for other kinds of processor than x86.
+    /// Returns the checks that a processor must pass to run this target's code, beyond the baseline of the triple's
+    /// architecture. `None` if there are none, and for architectures other than x86.
     pub fn x86_checks(&self) -> Option<X86Checks> {
         let architecture = self.triple().split('-').next().unwrap_or_default();
         if family(architecture) != Some("x86") {
@@ -159,20 +159,20 @@ impl Target {
             checks.state |= state;
         }
         if self.triple().contains("-apple-") {
-            // Darwin saves registers of AVX-512 from their first use on; XCR0 does not have the state before it.
+            // Darwin saves AVX-512 registers only from their first use on; before that, XCR0 lacks the state.
             checks.state &= !(AVX512_STATE & !AVX_STATE);
         }
         Some(checks).filter(|checks| !checks.cpuid.is_empty())
     }
 
-    /// Whether code is x86-64, of whatever width of pointers.
+    /// Whether code is x86-64, with any pointer width.
     pub fn is_x86_64(&self) -> bool {
         ["x86_64", "x86_64h", "amd64"].contains(&self.triple().split('-').next().unwrap_or_default())
     }
 }
 
-/// Features of a processor with features added and taken away, as LLVM does it: with a feature come those that it
-/// implies, and with it those that imply it disappear.
+/// Returns the features of a processor after changes, with LLVM's semantics: adding a feature adds the features that it
+/// implies, and removing one removes the features that imply it.
 fn features(cpu: &str, changes: &str) -> BTreeSet<&'static str> {
     let mut has = BTreeSet::new();
     for feature in line(cpu) {
@@ -189,7 +189,7 @@ fn features(cpu: &str, changes: &str) -> BTreeSet<&'static str> {
     has
 }
 
-/// A feature of [`FEATURES`], or one that is named in the file.
+/// Returns the static name of a feature that is in [`FEATURES`] or in the file.
 fn known(name: &str) -> Option<&'static str> {
     let checked = FEATURES.iter().map(|feature| feature.0).find(|feature| *feature == name);
     checked.or_else(|| {
@@ -199,7 +199,7 @@ fn known(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A feature with all features that it implies.
+/// Returns a feature with all features that it implies, transitively.
 fn closure(feature: &'static str) -> BTreeSet<&'static str> {
     let mut all = BTreeSet::from([feature]);
     let mut left = vec![feature];
@@ -209,7 +209,7 @@ fn closure(feature: &'static str) -> BTreeSet<&'static str> {
     all
 }
 
-/// Names in the file's line of that title.
+/// Returns the names in the file's line with this title.
 fn line(title: &str) -> impl Iterator<Item = &'static str> {
     let lines = FEATURES_OF.lines().filter_map(|line| line.split_once(": "));
     let names = lines.filter(move |(name, _)| *name == title).map(|(_, names)| names).next();
