@@ -15,10 +15,10 @@ use inkwell::values::BasicValueEnum;
 use crate::emitter::Emitter;
 use xla_hlo::Error;
 
-/// The type of one lane.
+/// Type of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scalar {
-    /// An integer of that many bits; 1 is a mask.
+    /// Integer of this number of bits; 1 bit is a mask.
     Int(u32),
     /// IEEE half precision.
     F16,
@@ -29,7 +29,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Bits of one lane.
+    /// Returns the number of bits of one lane.
     pub fn bits(self) -> u32 {
         match self {
             Scalar::Int(bits) => bits,
@@ -40,11 +40,11 @@ impl Scalar {
     }
 }
 
-/// A value of `width` equal lanes: an LLVM scalar when the width is one, a vector otherwise. The same formula over
-/// `Lanes` therefore emits scalar and vector code, and both compute the same bits.
+/// Value of `width` lanes of one type: an LLVM scalar if the width is 1, a vector otherwise. One formula over `Lanes`
+/// therefore emits both scalar and vector code, with bitwise equal results.
 ///
-/// Operators build instructions. Operands must have one type; constants (`f64` for floats, `i64` for integers) are
-/// splat to the type of the other operand. Integer arithmetic wraps.
+/// Operators emit instructions. Operands must have one type; constants (`f64` for floats, `i64` for integers) are splat
+/// to the type of the other operand. Integer arithmetic wraps.
 #[derive(Clone, Copy)]
 pub struct Lanes<'e, 'ctx> {
     pub(crate) emitter: &'e Emitter<'ctx>,
@@ -56,17 +56,17 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         Lanes { emitter, raw }
     }
 
-    /// The LLVM value.
+    /// Returns the LLVM value.
     pub fn raw(self) -> BasicValueEnum<'ctx> {
         self.raw
     }
 
-    /// The emitter that this value belongs to.
+    /// Returns the emitter that this value belongs to.
     pub fn emitter(self) -> &'e Emitter<'ctx> {
         self.emitter
     }
 
-    /// Number of lanes.
+    /// Returns the number of lanes.
     pub fn width(self) -> u32 {
         match self.raw {
             BasicValueEnum::VectorValue(vector) => vector.get_type().get_size(),
@@ -74,7 +74,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// The type of a lane. (A pointer, which never is arithmetic's operand, counts as a 64-bit integer.)
+    /// Returns the type of a lane. A pointer, which is never an operand of arithmetic, counts as a 64-bit integer.
     pub fn scalar(self) -> Scalar {
         let scalar = match self.raw.get_type() {
             BasicTypeEnum::VectorType(vector) => vector.get_element_type(),
@@ -91,17 +91,17 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Whether lanes are floating-point.
+    /// Whether lanes are floating-point numbers.
     pub fn is_float(self) -> bool {
         !matches!(self.scalar(), Scalar::Int(_))
     }
 
-    /// The LLVM type of as many lanes of another scalar type.
+    /// Returns the LLVM type of the same number of lanes of another scalar type.
     pub fn type_of(self, scalar: Scalar) -> BasicTypeEnum<'ctx> {
         self.emitter.lane_type(scalar, self.width())
     }
 
-    /// `value` in every lane, rounded to the lanes' floating-point type or converted to their integer type.
+    /// Splats `value`, rounded to the lanes' floating-point type or converted to their integer type.
     pub fn constant(self, value: f64) -> Lanes<'e, 'ctx> {
         match self.scalar() {
             Scalar::Int(_) => self.int(value as i64),
@@ -112,7 +112,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// `value` in every lane, cut to the lanes' integer type, or as a floating-point number.
+    /// Splats `value`, truncated to the lanes' integer type, or converted to their floating-point type.
     pub fn int(self, value: i64) -> Lanes<'e, 'ctx> {
         match self.scalar() {
             Scalar::Int(bits) => {
@@ -123,19 +123,19 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// A mask of the same width with every lane `value`.
+    /// Returns a constant mask of the same width with all lanes equal to `value`.
     pub fn mask(self, value: bool) -> Lanes<'e, 'ctx> {
         let constant = self.emitter.int_type(1).const_int(value.into(), false);
         self.emitter.splat_constant(constant.into(), self.width())
     }
 
-    /// The constant with the given bit pattern, in every lane of this floating-point type.
+    /// Splats the constant with the given bit pattern, in this floating-point type.
     pub fn from_bits(self, bits: u64) -> Lanes<'e, 'ctx> {
         let constant = self.emitter.int_type(self.scalar().bits()).const_int(bits, false);
         self.emitter.splat_constant(constant.into(), self.width()).cast_bits(self.scalar())
     }
 
-    /// Whether another value has this type; remembers a mistake if not.
+    /// Whether another value has this type; records an error if not.
     pub(crate) fn agrees(self, other: Lanes<'e, 'ctx>) -> bool {
         let agrees = self.raw.get_type() == other.raw.get_type();
         if !agrees {
@@ -148,7 +148,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         agrees
     }
 
-    /// The result of building an instruction, or this value where that failed (and the failure is remembered).
+    /// Returns the result of building an instruction, or this value (and records the error) if that failed.
     pub(crate) fn or_self<E>(self, result: Result<BasicValueEnum<'ctx>, E>) -> Lanes<'e, 'ctx>
     where
         E: std::fmt::Display,
@@ -164,12 +164,12 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// Wraps an LLVM value, so that arithmetic can be done on it.
+    /// Wraps an LLVM value, so that arithmetic can be emitted on it.
     pub fn lanes(&self, value: impl Into<BasicValueEnum<'ctx>>) -> Lanes<'_, 'ctx> {
         Lanes::new(self, value.into())
     }
 
-    /// LLVM's integer type of `bits` bits.
+    /// Returns LLVM's integer type of `bits` bits.
     pub fn int_type(&self, bits: u32) -> IntType<'ctx> {
         match std::num::NonZeroU32::new(bits).map(|bits| self.context.custom_width_int_type(bits)) {
             Some(Ok(int)) => int,
@@ -177,7 +177,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// LLVM's floating-point type; f64 for an integer scalar.
+    /// Returns LLVM's floating-point type; f64 for an integer scalar.
     pub(crate) fn float_type(&self, scalar: Scalar) -> FloatType<'ctx> {
         match scalar {
             Scalar::F16 => self.context.f16_type(),
@@ -186,7 +186,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The LLVM type of `width` lanes: the scalar itself for one, a vector otherwise.
+    /// Returns the LLVM type of `width` lanes: the scalar itself for one lane, otherwise a vector.
     pub fn lane_type(&self, scalar: Scalar, width: u32) -> BasicTypeEnum<'ctx> {
         match scalar {
             Scalar::Int(bits) => widen(self.int_type(bits).into(), width),
@@ -194,7 +194,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// A scalar constant in `width` lanes.
+    /// Splats a scalar constant to `width` lanes.
     pub fn splat_constant(&self, constant: BasicValueEnum<'ctx>, width: u32) -> Lanes<'_, 'ctx> {
         let raw = if width <= 1 {
             constant

@@ -1,4 +1,4 @@
-//! Changes of a lane's type that are one LLVM instruction.
+//! Conversions of a lane's type that are one LLVM instruction.
 
 use inkwell::values::InstructionOpcode as Op;
 
@@ -12,7 +12,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_cast(op, self.raw, self.type_of(to), ""))
     }
 
-    /// The same bits as another type of the same width.
+    /// `bitcast`: reinterprets the bits as another type of the same width.
     pub fn cast_bits(self, to: Scalar) -> Self {
         if self.scalar().bits() != to.bits() {
             return self.misuse("a bit cast between widths");
@@ -20,12 +20,12 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.cast(Op::BitCast, to)
     }
 
-    /// A float's bits as an integer.
+    /// `bitcast`: returns a float's bits as an integer.
     pub fn bits(self) -> Self {
         self.cast_bits(Scalar::Int(self.scalar().bits()))
     }
 
-    /// An integer's bits as a float of that width.
+    /// `bitcast`: returns an integer's bits as a float of the same width.
     pub fn as_float(self) -> Self {
         match self.scalar().bits() {
             16 => self.cast_bits(Scalar::F16),
@@ -35,34 +35,35 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Zero extension, or truncation, to an integer of `bits`.
+    /// `zext` or `trunc`: zero-extends or truncates to an integer of `bits` bits.
     pub fn zext(self, bits: u32) -> Self {
         if bits < self.scalar().bits() { self.trunc(bits) } else { self.cast(Op::ZExt, Scalar::Int(bits)) }
     }
 
-    /// Sign extension, or truncation, to an integer of `bits`.
+    /// `sext` or `trunc`: sign-extends or truncates to an integer of `bits` bits.
     pub fn sext(self, bits: u32) -> Self {
         if bits < self.scalar().bits() { self.trunc(bits) } else { self.cast(Op::SExt, Scalar::Int(bits)) }
     }
 
-    /// The low `bits` of an integer.
+    /// `trunc`: returns the low `bits` bits of an integer.
     pub fn trunc(self, bits: u32) -> Self {
         self.cast(Op::Trunc, Scalar::Int(bits))
     }
 
-    /// As [`Lanes::trunc`], also to the width it has.
+    /// Truncates to `bits` bits, or returns the value unchanged if it has that width.
     pub(crate) fn trunc_to(self, bits: u32) -> Self {
         if bits == self.scalar().bits() { self } else { self.trunc(bits) }
     }
 
-    /// A float in another precision, rounded to nearest even.
+    /// `fpext` or `fptrunc`: converts a float to another precision, rounded to nearest even.
     pub fn to_float(self, to: Scalar) -> Self {
         if self.scalar().bits() < to.bits() { self.cast(Op::FPExt, to) } else { self.cast(Op::FPTrunc, to) }
     }
 
-    /// The bits of `f32` lanes as bfloat16, rounded to nearest even by an instruction for two lanes of GPUs from sm_80
-    /// on; NaN has another payload. (What LLVM makes of `fptrunc` moves sign operations after it, where they are slow.)
-    /// The width must be a power of two.
+    /// `cvt.rn.bf16x2.f32`: returns the bits of `f32` lanes as bfloat16, rounded to nearest even.
+    ///
+    /// One instruction converts two lanes, on GPUs from sm_80 on; the payload of NaNs changes. For `fptrunc`, LLVM
+    /// would move sign operations after the conversion, where they are slow. The width must be a power of two.
     pub(crate) fn nvptx_bf16_bits(self) -> Self {
         let lane = |i| self.lane(i).raw;
         let bits = match self.width() {
@@ -76,27 +77,28 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         bits.map_or(self, |raw| Lanes { raw, ..self }.cast(Op::BitCast, Scalar::Int(16)))
     }
 
-    /// A signed integer as a float, rounded to nearest even.
+    /// `sitofp`: converts a signed integer to a float, rounded to nearest even.
     pub fn signed_to_float(self, to: Scalar) -> Self {
         self.cast(Op::SIToFP, to)
     }
 
-    /// An unsigned integer as a float, rounded to nearest even.
+    /// `uitofp`: converts an unsigned integer to a float, rounded to nearest even.
     pub fn unsigned_to_float(self, to: Scalar) -> Self {
         self.cast(Op::UIToFP, to)
     }
 
-    /// A float truncated to a signed integer; the value must fit.
+    /// `fptosi`: truncates a float to a signed integer; the value must fit.
     pub fn float_to_signed(self, bits: u32) -> Self {
         self.cast(Op::FPToSI, Scalar::Int(bits))
     }
 
-    /// A float truncated to an unsigned integer; the value must fit.
+    /// `fptoui`: truncates a float to an unsigned integer; the value must fit.
     pub fn float_to_unsigned(self, bits: u32) -> Self {
         self.cast(Op::FPToUI, Scalar::Int(bits))
     }
 
-    /// A float truncated to a signed integer of `bits`, saturating, NaN as 0; in lanes of at least 8 bits.
+    /// `llvm.fptosi.sat`: truncates a float to a signed integer of `bits` bits with saturation, in lanes of at least 8
+    /// bits; NaN becomes 0.
     pub fn saturated_signed(self, bits: u32) -> Self {
         let wide = self.saturated("llvm.fptosi.sat", bits.max(8));
         if bits >= 8 {
@@ -106,7 +108,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         wide.smin(greatest).smax(-greatest - 1)
     }
 
-    /// A float truncated to an unsigned integer of `bits`, saturating, NaN as 0; in lanes of at least 8 bits.
+    /// `llvm.fptoui.sat`: truncates a float to an unsigned integer of `bits` bits with saturation, in lanes of at least
+    /// 8 bits; NaN becomes 0.
     pub fn saturated_unsigned(self, bits: u32) -> Self {
         let wide = self.saturated("llvm.fptoui.sat", bits.max(8));
         if bits >= 8 { wide } else { wide.umin((1 << bits) - 1) }

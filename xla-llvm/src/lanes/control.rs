@@ -1,4 +1,4 @@
-//! Branches around rare work, and functions of the module for it; loops.
+//! Control flow: branches around rare cases, outlined helper functions, and loops.
 
 use inkwell::types::StructType;
 use inkwell::values::{AnyValue, AnyValueEnum, BasicMetadataValueEnum, BasicValueEnum, FunctionValue, ValueKind};
@@ -9,8 +9,8 @@ use super::operators::Operand;
 use crate::emitter::Emitter;
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// On a mask: the `usual` values, replaced in the lanes of the mask by those that `rare` emits. The rare code sits
-    /// behind a branch that is taken only when a lane of the mask is set, so it costs the usual case one test.
+    /// Replaces the `usual` values by the results of `rare` in the lanes of this mask. The rare code is in a branch
+    /// that is taken only if any lane of the mask is set, so that the usual case costs one test.
     pub fn rarely<const N: usize>(self, usual: [Self; N], rare: impl FnOnce() -> [Self; N]) -> [Self; N] {
         let emitter = self.emitter;
         let any = self.any();
@@ -39,9 +39,10 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         })
     }
 
-    /// Calls a function of this module that maps one lane of this type to `N` values of this type, lane after lane; its
-    /// body is emitted at the first call, for scalars. For big code that rarely runs: neither repeated wherever it may
-    /// be needed, nor as vectors. `name` and the type of the lanes must say everything that the body depends on.
+    /// Calls an outlined function of this module for each lane: it maps one lane to `N` values of the same type.
+    ///
+    /// Its scalar body is emitted at the first call. This suits large code that rarely runs: it is neither repeated at
+    /// each use nor vectorized. `name` and the type of the lanes must identify all properties that the body depends on.
     pub fn lane_by_lane<const N: usize>(
         self,
         name: &str,
@@ -70,7 +71,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     }
 }
 
-/// Emits a loop that calls `function` on each lane of `x` and puts the results together.
+/// Emits a loop that calls `function` for each lane of `x` and assembles the results.
 fn loop_over_lanes<'e, 'ctx, const N: usize>(
     function: FunctionValue<'ctx>,
     x: Lanes<'e, 'ctx>,
@@ -120,8 +121,8 @@ fn loop_over_lanes<'e, 'ctx, const N: usize>(
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// A loop: `state` becomes `body(state)` as long as a lane of `condition(state)` is set. All lanes go on together,
-    /// so the body must leave lanes alone whose own condition does not hold, or be harmless for them.
+    /// Emits a loop: `state` becomes `body(state)` while any lane of `condition(state)` is set. All lanes iterate
+    /// together, so the body must not change lanes whose own condition is false, or must be harmless for them.
     pub fn repeat_while<'e, const N: usize>(
         &'e self,
         state: [Lanes<'e, 'ctx>; N],
@@ -157,7 +158,7 @@ impl<'ctx> Emitter<'ctx> {
         current
     }
 
-    /// Runs `body` for each number from one to before another one, in steps.
+    /// Runs `body` for the numbers from `start` to before `end`, with a constant step.
     pub(crate) fn each<'e>(
         &'e self,
         [start, end]: [Lanes<'e, 'ctx>; 2],
@@ -174,7 +175,7 @@ impl<'ctx> Emitter<'ctx> {
         );
     }
 
-    /// Fields put together as the value of a function with several results.
+    /// Packs fields into the result of a function with several results.
     fn pack(&self, kind: StructType<'ctx>, fields: &[Lanes<'_, 'ctx>]) -> BasicValueEnum<'ctx> {
         let mut packed = kind.const_zero();
         for (i, field) in (0..).zip(fields) {
@@ -187,7 +188,7 @@ impl<'ctx> Emitter<'ctx> {
         packed.into()
     }
 
-    /// Calls a function of one argument with several results.
+    /// Calls a function with one argument and several results.
     fn unpack<'e, const N: usize>(
         &'e self,
         function: FunctionValue<'ctx>,

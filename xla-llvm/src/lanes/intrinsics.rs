@@ -1,4 +1,4 @@
-//! LLVM intrinsics on lanes, each with a form for targets that lack the instruction.
+//! LLVM intrinsics on lanes, each with a fallback for targets that lack the instruction.
 
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::BasicTypeEnum;
@@ -11,8 +11,8 @@ use crate::target::FloatAbilities;
 use xla_hlo::Error;
 
 impl<'ctx> Emitter<'ctx> {
-    /// Calls an intrinsic overloaded over `types`; `None` (and a remembered mistake) if LLVM has no such intrinsic, or
-    /// its result is void.
+    /// Calls an intrinsic overloaded over `types`. Returns `None` (and records an error) if LLVM has no such intrinsic,
+    /// or if its result is void.
     pub(crate) fn intrinsic(
         &self,
         name: &str,
@@ -33,7 +33,7 @@ impl<'ctx> Emitter<'ctx> {
 }
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// An intrinsic overloaded over this value's type alone, of this value and `others`.
+    /// Calls an intrinsic overloaded over this value's type alone, with the arguments `self` and `others`.
     fn call(self, name: &str, others: &[BasicValueEnum<'ctx>]) -> Self {
         let mut arguments = vec![self.raw];
         arguments.extend_from_slice(others);
@@ -43,18 +43,18 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// An intrinsic of `f32` lanes to such lanes, overloaded over the types given.
+    /// Calls an intrinsic that maps `f32` lanes to `f32` lanes, overloaded over `types`.
     pub(crate) fn call_plain(self, name: &str, types: &[BasicTypeEnum<'ctx>], others: &[BasicValueEnum<'ctx>]) -> Self {
         let arguments = [&[self.raw], others].concat();
         self.emitter.intrinsic(name, types, &arguments).map_or(self, |raw| Lanes { raw, ..self })
     }
 
-    /// `tanh` as the target has it, however wrong that is: on GPUs from sm_75 on `tanh.approx`.
+    /// Returns the target's native `tanh` of any accuracy: `tanh.approx` on GPUs from sm_75 on.
     pub(crate) fn approximate_tanh(self) -> Self {
         self.call("llvm.tanh", &[]).with_flag(FastMathFlags::ApproxFunc)
     }
 
-    /// `self * y + z`, rounded once where the target has FMA and twice where it has not. Code that needs the single
+    /// Computes `self * y + z`, rounded once if the target has FMA and twice otherwise. Code that needs a single
     /// rounding uses `exact_product` of the math functions.
     pub fn fma(self, y: impl Operand<'e, 'ctx>, z: impl Operand<'e, 'ctx>) -> Self {
         let (y, z) = (y.lift(self), z.lift(self));
@@ -64,76 +64,76 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         if self.float_abilities().fma { self.call("llvm.fma", &[y.raw, z.raw]) } else { self * y + z }
     }
 
-    /// Abilities of the target in this floating-point type.
+    /// Returns the target's abilities in this floating-point type.
     pub(crate) fn float_abilities(self) -> FloatAbilities {
         let abilities = self.emitter.target().abilities();
         if self.scalar() == Scalar::F64 { abilities.f64 } else { abilities.f32 }
     }
 
-    /// Square root, correctly rounded.
+    /// `llvm.sqrt`: returns the correctly rounded square root.
     pub fn sqrt(self) -> Self {
         self.call("llvm.sqrt", &[])
     }
 
-    /// Absolute value of a float.
+    /// `llvm.fabs`: returns the absolute value of a float.
     pub fn fabs(self) -> Self {
         self.call("llvm.fabs", &[])
     }
 
-    /// This float with the sign of `sign`.
+    /// `llvm.copysign`: returns this float with the sign of `sign`.
     pub fn copysign(self, sign: Self) -> Self {
         if self.agrees(sign) { self.call("llvm.copysign", &[sign.raw]) } else { self }
     }
 
-    /// Set bits of an integer.
+    /// `llvm.ctpop`: counts the set bits of an integer.
     pub fn popcount(self) -> Self {
         self.call("llvm.ctpop", &[])
     }
 
-    /// Leading zeros of an integer; its width for zero.
+    /// `llvm.ctlz`: counts the leading zeros of an integer; the result for zero is the width.
     pub fn leading_zeros(self) -> Self {
         let no_poison = self.emitter.int_type(1).const_zero();
         self.call("llvm.ctlz", &[no_poison.into()])
     }
 
-    /// The high word of (`self`, `low`) shifted left by `amount` modulo the width.
+    /// `llvm.fshl`: returns the high word of (`self`, `low`) shifted left by `amount` modulo the width.
     pub fn funnel_shift_left(self, low: Self, amount: Self) -> Self {
         if self.agrees(low) && self.agrees(amount) { self.call("llvm.fshl", &[low.raw, amount.raw]) } else { self }
     }
 
-    /// Signed minimum of integers.
+    /// `llvm.smin`: returns the signed minimum of integers.
     pub fn smin(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.call("llvm.smin", &[rhs.lift(self).raw])
     }
 
-    /// Signed maximum of integers.
+    /// `llvm.smax`: returns the signed maximum of integers.
     pub fn smax(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.call("llvm.smax", &[rhs.lift(self).raw])
     }
 
-    /// Unsigned minimum of integers.
+    /// `llvm.umin`: returns the unsigned minimum of integers.
     pub fn umin(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.call("llvm.umin", &[rhs.lift(self).raw])
     }
 
-    /// Unsigned maximum of integers.
+    /// `llvm.umax`: returns the unsigned maximum of integers.
     pub fn umax(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.call("llvm.umax", &[rhs.lift(self).raw])
     }
 
-    /// The lesser of two floats as `x < y ? x : y`, one instruction on x86: `y` where either is NaN.
+    /// Returns the lesser of two floats as `x < y ? x : y`, one instruction on x86; `y` if either is NaN.
     pub fn lesser(self, y: impl Operand<'e, 'ctx>) -> Self {
         let y = y.lift(self);
         self.lt(y).select(self, y)
     }
 
-    /// The greater of two floats as `x > y ? x : y`, one instruction on x86: `y` where either is NaN.
+    /// Returns the greater of two floats as `x > y ? x : y`, one instruction on x86; `y` if either is NaN.
     pub fn greater(self, y: impl Operand<'e, 'ctx>) -> Self {
         let y = y.lift(self);
         self.gt(y).select(self, y)
     }
 
-    /// The greater of two floats; a NaN where either is one. Of zeros either.
+    /// Returns the greater of two floats; NaN if either is NaN. Zeros of different signs are equal.
     pub fn maximum(self, y: Self) -> Self {
         if self.keeps_nan_in_hardware() {
             return self.call("llvm.maximum", &[y.raw]);
@@ -141,7 +141,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.is_nan().select(self, self.greater(y))
     }
 
-    /// The lesser of two floats; a NaN where either is one. Of zeros either.
+    /// Returns the lesser of two floats; NaN if either is NaN. Zeros of different signs are equal.
     pub fn minimum(self, y: Self) -> Self {
         if self.keeps_nan_in_hardware() {
             return self.call("llvm.minimum", &[y.raw]);
@@ -149,22 +149,23 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.is_nan().select(self, self.lesser(y))
     }
 
-    /// Whether `max.NaN` and `min.NaN` of PTX work on these lanes.
+    /// Whether the PTX instructions `max.NaN` and `min.NaN` support these lanes.
     pub(crate) fn keeps_nan_in_hardware(self) -> bool {
         self.scalar() == Scalar::F32 && self.emitter.target().compute_capability() >= Some(80)
     }
 
-    /// To the nearest integral value, ties to even.
+    /// `llvm.roundeven`: rounds to the nearest integral value, ties to even.
     pub fn round_even(self) -> Self {
         self.round_to_integral("llvm.roundeven", |x| {
-            // Adding 2^(mantissa bits) leaves no fraction; exact for smaller values, others are integral already.
+            // Adding 2^(mantissa bits) removes the fraction. This is exact for smaller values; larger ones are integral
+            // already.
             let big = x.constant(if x.scalar() == Scalar::F64 { 2f64.powi(52) } else { 2f64.powi(23) });
             let magnitude = x.fabs();
             magnitude.lt(big).select(((magnitude + big) - big).copysign(x), x)
         })
     }
 
-    /// Toward zero.
+    /// `llvm.trunc`: rounds toward zero.
     pub fn truncate(self) -> Self {
         self.round_to_integral("llvm.trunc", |x| {
             let magnitude = x.fabs();
@@ -173,7 +174,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         })
     }
 
-    /// Toward minus infinity.
+    /// `llvm.floor`: rounds toward minus infinity.
     pub fn floor(self) -> Self {
         self.round_to_integral("llvm.floor", |x| {
             let rounded = x.round_even();
@@ -181,7 +182,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         })
     }
 
-    /// Toward plus infinity.
+    /// `llvm.ceil`: rounds toward plus infinity.
     pub fn ceil(self) -> Self {
         self.round_to_integral("llvm.ceil", |x| {
             let rounded = x.round_even();

@@ -1,19 +1,19 @@
-//! Masks that are known when the code is emitted, and masks that LLVM must not know.
+//! Masks that are constant at compile time, and masks that must be opaque to LLVM.
 
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValueEnum, ValueKind};
 
 use super::{Lanes, Scalar};
 
-/// Runs of lanes up to which a plain access for each is better than a masked one for all.
+/// Maximum number of runs of set lanes for which one unmasked access per run is better than a masked access.
 const MOST_RUNS: usize = 2;
 
 /// Bits of a general-purpose register.
 const WORD: u32 = 64;
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// Of a constant mask, the runs of lanes that are set: the first lane of each and how many. `None` of a mask that
-    /// is known only when the code runs, and of one of many runs.
+    /// Returns the runs of set lanes in a constant mask, as first lane and length. `None` if the mask is not constant,
+    /// or has too many runs.
     pub(super) fn constant_runs(self) -> Option<Vec<(u32, u32)>> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for number in 0..self.width() {
@@ -30,12 +30,12 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         Some(runs)
     }
 
-    /// Whether a mask is known to have all lanes set.
+    /// Whether all lanes of a mask are known to be set.
     pub(crate) fn is_always(self) -> bool {
         self.constant_runs().is_some_and(|runs| runs == [(0, self.width())])
     }
 
-    /// Whether a lane of a mask is set, where that is constant.
+    /// Returns whether a lane of a mask is set, if it is constant.
     fn constant_lane(self, number: u32) -> Option<bool> {
         let bit = match self.raw {
             BasicValueEnum::VectorValue(vector) if vector.is_const() => self.lane(number).raw,
@@ -48,7 +48,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// This, with the lanes from `first` on replaced by those of `run`, which may be one.
+    /// Replaces the lanes from `first` on by those of `run`, which may have a single lane.
     pub(super) fn with_run(self, first: u32, run: Self) -> Self {
         let (width, count) = (self.width(), run.width());
         if count == width {
@@ -66,8 +66,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.shuffle(wide, &Vec::from_iter((0..width).map(choose)))
     }
 
-    /// The same mask, of which LLVM knows nothing: it goes through an empty piece of assembly in a general-purpose
-    /// register. For targets with such registers of 64 bits.
+    /// Hides a mask from LLVM's optimizer by passing it through empty inline assembly in a general-purpose register.
+    /// The target must have 64-bit general-purpose registers.
     pub(super) fn opaque(self) -> Self {
         if self.width() > WORD {
             return self.in_parts(WORD, self, |part, _| part.opaque());
@@ -79,7 +79,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_bit_cast(hidden.raw, mask, ""))
     }
 
-    /// Passes a 64-bit scalar through an empty piece of assembly.
+    /// Passes a 64-bit scalar through empty inline assembly.
     fn through_assembly(self) -> Self {
         let word = self.emitter.int_type(WORD);
         let ty = word.fn_type(&[BasicMetadataTypeEnum::from(word)], false);

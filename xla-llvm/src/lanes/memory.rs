@@ -14,8 +14,8 @@ use crate::emitter::Emitter;
 use xla_hlo::{Error, Result};
 
 impl<'ctx> Emitter<'ctx> {
-    /// Copies numbers, as many at once as a register holds, then one by one. Both places are aligned to numbers; they
-    /// are one place or have no byte in common.
+    /// Copies numbers, a vector register at a time, then one by one. Both addresses are aligned to numbers; they are
+    /// equal or do not overlap.
     pub fn copy<'e>(&'e self, [from, to]: [PointerValue<'ctx>; 2], scalar: Scalar, count: Lanes<'e, 'ctx>) {
         let width = self.target().lanes(scalar.bits());
         let part = |range, width: u32| {
@@ -31,8 +31,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// An uninitialised array of `count` elements for the whole run of the kernel, aligned to 64 bytes: in the memory
-    /// of [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes), which the caller brings.
+    /// Allocates an uninitialized array of `count` elements for the whole run of the kernel, aligned to 64 bytes, in
+    /// the caller's memory of [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes).
     pub fn scratch_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no scratch memory: {reason}"));
         let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
@@ -54,8 +54,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(array)
     }
 
-    /// The address of element `index` of an array of `scalar` at `base`: a pointer for a scalar index, a vector of
-    /// pointers for a vector. The index is signed and may be of any integer type.
+    /// `getelementptr`: returns the address of element `index` of an array of `scalar` at `base`: a pointer for a
+    /// scalar index, a vector of pointers for a vector. The index is signed and may have any integer type.
     pub fn element_address(
         &self,
         base: PointerValue<'ctx>,
@@ -64,9 +64,9 @@ impl<'ctx> Emitter<'ctx> {
     ) -> BasicValueEnum<'ctx> {
         let element = self.lane_type(scalar, 1);
         let mut indices = [index.raw.as_value_ref()];
-        // SAFETY: all handles belong to this emitter's context and are alive as long as it; the builder is positioned
-        // in a block (every emission starts with one); the one index is an integer or a vector of integers. The
-        // instruction claims no bounds, so it is defined for any index.
+        // SAFETY: all handles belong to this emitter's context and live as long as it. The builder is positioned in a
+        // block, since every emission starts with one. The only index is an integer or a vector of integers. The
+        // instruction is not `inbounds`, so it is defined for any index.
         unsafe {
             let address = LLVMBuildGEP2(
                 self.builder.as_mut_ptr(),
@@ -80,7 +80,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The address so many bytes after another one.
+    /// Returns the address `bytes` bytes after another one.
     pub fn byte_address(&self, base: PointerValue<'ctx>, bytes: Lanes<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
         match self.element_address(base, bytes, Scalar::Int(8)) {
             BasicValueEnum::PointerValue(address) => Ok(address),
@@ -88,7 +88,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Pointer number `index` of an array of pointers.
+    /// Loads pointer number `index` of an array of pointers.
     pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> Result<PointerValue<'ctx>> {
         let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
         let at = self.splat_constant(
@@ -102,8 +102,9 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// `width` consecutive elements from element `index` of `base` on; addresses are aligned as one element. With a
-    /// mask, lanes that are not set are not read, and zero (or [dirt](crate::emitter::EmitOptions::dirt)).
+    /// Loads `width` consecutive elements of `base` from element `index` on; the address is aligned to one element.
+    ///
+    /// With a mask, lanes that are not set are not read, and are zero (or [dirt](crate::emitter::EmitOptions::dirt)).
     pub fn load_lanes<'e>(
         &'e self,
         base: PointerValue<'ctx>,
@@ -129,20 +130,20 @@ impl<'ctx> Emitter<'ctx> {
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
     }
 
-    /// Asks for the line of memory so many bytes after an address, since it will be read soon; it need not be in any
-    /// array. Nothing on processors that have no such instruction.
+    /// `llvm.prefetch`: prefetches the cache line at a byte offset from an address, which need not be in any array. No
+    /// effect on processors without such an instruction.
     pub(crate) fn prefetch(&self, address: BasicValueEnum<'ctx>, bytes: i64) {
         let BasicValueEnum::PointerValue(base) = address else { return };
         let bytes = self.lanes(self.int_type(64).const_int(bytes as u64, true));
         let address = self.element_address(base, bytes, Scalar::Int(8));
         let number = |n: u64| self.int_type(32).const_int(n, false).into();
-        // To be read, kept in the second-level cache, data.
+        // Operands: prefetch for read, into the L2 cache, of the data cache.
         let [read, level, data] = [0, 2, 1].map(number);
         self.intrinsic("llvm.prefetch", &[address.get_type()], &[address, read, level, data]);
     }
 
-    /// As [`load_lanes`](Self::load_lanes) without a mask, where the address is a multiple of the size of all lanes, a
-    /// power of two.
+    /// Loads `width` consecutive elements without a mask; the address must be a multiple of the size of all lanes,
+    /// which is a power of two. See [`load_lanes`](Self::load_lanes).
     pub fn load_aligned_lanes<'e>(
         &'e self,
         base: PointerValue<'ctx>,
@@ -158,8 +159,8 @@ impl<'ctx> Emitter<'ctx> {
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
     }
 
-    /// As [`store_lanes`](Self::store_lanes) without a mask, where the address is a multiple of the size of all lanes,
-    /// a power of two.
+    /// Stores lanes without a mask; the address must be a multiple of the size of all lanes, which is a power of two.
+    /// See [`store_lanes`](Self::store_lanes).
     pub fn store_aligned_lanes(&self, value: Lanes<'_, 'ctx>, base: PointerValue<'ctx>, index: Lanes<'_, 'ctx>) {
         let scalar = value.scalar();
         if let BasicValueEnum::PointerValue(pointer) = self.element_address(base, index, scalar) {
@@ -167,7 +168,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The elements of `base` at `indices`, one a lane. With a mask, lanes that are not set are not read, and zero.
+    /// `llvm.masked.gather`: loads the elements of `base` at `indices`, one per lane. With a mask, lanes that are not
+    /// set are not read, and are zero (or [dirt](crate::emitter::EmitOptions::dirt)).
     pub fn gather_lanes<'e>(
         &'e self,
         base: PointerValue<'ctx>,
@@ -190,7 +192,8 @@ impl<'ctx> Emitter<'ctx> {
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
     }
 
-    /// Stores lanes to consecutive elements from element `index` of `base` on; with a mask, only the lanes set.
+    /// Stores lanes to consecutive elements of `base` from element `index` on; with a mask, only the lanes that are
+    /// set.
     pub fn store_lanes(
         &self,
         value: Lanes<'_, 'ctx>,
@@ -213,8 +216,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Stores each lane to the element of `base` at its index; with a mask, only the lanes set. Of lanes with equal
-    /// indices the last one wins.
+    /// `llvm.masked.scatter`: stores each lane to the element of `base` at its index; with a mask, only the lanes that
+    /// are set. If several lanes have one index, the last one wins.
     pub fn scatter_lanes(
         &self,
         value: Lanes<'_, 'ctx>,
@@ -255,7 +258,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Value of the lanes that a load leaves out.
+    /// Returns the value of the lanes that a masked load does not read.
     fn left_out(&self, scalar: Scalar, width: u32) -> Lanes<'_, 'ctx> {
         let byte = u64::from(self.options().dirt.unwrap_or_default());
         let bits = self.int_type(scalar.bits()).const_int(byte * 0x0101_0101_0101_0101, false);
@@ -266,7 +269,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// A masked load of scalars is one of one-lane vectors, which the code generator turns into a branch.
+    /// Emits a masked load. Scalars are loaded as one-lane vectors, which the code generator turns into a branch.
     fn masked_load<'e>(
         &'e self,
         name: &str,
@@ -298,12 +301,12 @@ impl<'ctx> Emitter<'ctx> {
         self.access(name, &types, &[stored, address, mask], 1, value.scalar());
     }
 
-    /// The mask of a store, hidden from LLVM where it must not find out that a single lane is set.
+    /// Hides the mask of a store from LLVM if LLVM must not detect that a single lane is set.
     ///
-    /// With AVX-512, LLVM 22 makes a masked store of truncated integers one that truncates, and that, where the mask is
-    /// known to be of one lane, a scalar store of the element as it was *before* the truncation: up to seven bytes too
-    /// many. Constant masks never get here (see [`Lanes::constant_runs`]), but the code generator folds more, such as
-    /// minima.
+    /// With AVX-512, LLVM 22 combines a masked store of truncated integers into a truncating masked store. If the mask
+    /// is known to have one lane, that becomes a scalar store of the element as it was *before* the truncation, up to
+    /// seven bytes too wide. Constant masks never get here (see [`Lanes::constant_runs`]), but the code generator folds
+    /// further expressions, such as minima.
     fn unknown<'e>(&'e self, value: Lanes<'_, 'ctx>, mask: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         match value.scalar() {
             Scalar::Int(bits) if bits < 64 && value.width() > 1 && self.target().abilities().avx512 => mask.opaque(),
@@ -311,7 +314,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Calls a masked memory intrinsic, whose alignment is an attribute of its address parameter.
+    /// Calls a masked memory intrinsic and sets the alignment attribute of its address parameter.
     fn access(
         &self,
         name: &str,
@@ -341,7 +344,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// A scalar as a vector of one lane; vectors as they are.
+    /// Converts a scalar to a vector of one lane; returns vectors unchanged.
     pub(super) fn as_vector(&self, value: BasicValueEnum<'ctx>) -> Option<BasicValueEnum<'ctx>> {
         match value {
             BasicValueEnum::VectorValue(_) => Some(value),
@@ -350,7 +353,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 }
 
-/// Bytes: the size of one element, whatever the width of the access.
+/// Returns the alignment in bytes: the size of one element, for any width of the access.
 fn alignment(scalar: Scalar) -> u32 {
     scalar.bits().div_ceil(8)
 }

@@ -1,4 +1,4 @@
-//! The high halves of products, which vectors have no instruction for.
+//! High halves of products, for which vectors have no instruction.
 
 use super::Lanes;
 
@@ -8,13 +8,13 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.scalar().bits() <= 32 || self.width() == 1 && self.emitter.target().abilities().high_product
     }
 
-    /// The high half of the unsigned product.
+    /// Returns the high half of the unsigned product.
     pub fn multiply_high_unsigned(self, rhs: Self) -> Self {
         let bits = self.scalar().bits();
         if self.has_double_width() {
             return (self.zext(2 * bits) * rhs.zext(2 * bits)).lshr(i64::from(bits)).trunc(bits);
         }
-        // By halves: a 128-bit vector lane would be taken apart lane by lane.
+        // Multiply by halves: 128-bit vector lanes would be split into scalars.
         let mask = 0xffff_ffff_i64;
         let ((a, b), (c, d)) = ((self.lshr(32), self & mask), (rhs.lshr(32), rhs & mask));
         let (high, middle, cross, low) = (a * c, a * d, b * c, b * d);
@@ -22,7 +22,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         high + middle.lshr(32) + cross.lshr(32) + carry.lshr(32)
     }
 
-    /// The high half of the signed product.
+    /// Returns the high half of the signed product.
     pub fn multiply_high_signed(self, rhs: Self) -> Self {
         let bits = self.scalar().bits();
         if self.has_double_width() {

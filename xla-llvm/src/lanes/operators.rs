@@ -10,7 +10,7 @@ use xla_hlo::Error;
 
 /// Right operand of an operator: lanes of the same type, or a constant.
 pub trait Operand<'e, 'ctx> {
-    /// This operand as lanes of the type of `like`.
+    /// Converts this operand to lanes of the type of `like`.
     fn lift(self, like: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>;
 }
 
@@ -45,7 +45,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.instruction(if self.is_float() { float } else { int }, rhs)
     }
 
-    /// Lets the code generator fuse this addition, subtraction or multiplication with another so marked.
+    /// `contract`: lets the code generator fuse this addition, subtraction or multiplication with another one so
+    /// marked.
     pub fn contractable(self) -> Self {
         self.with_flag(FastMathFlags::AllowContract)
     }
@@ -65,44 +66,45 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self
     }
 
-    /// Unsigned quotient; the divisor must not be zero.
+    /// `udiv`: returns the unsigned quotient; the divisor must not be zero.
     pub fn udiv(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.instruction(Op::UDiv, rhs)
     }
 
-    /// Signed quotient, truncated; the divisor must not be zero and the quotient must fit.
+    /// `sdiv`: returns the signed quotient, truncated; the divisor must not be zero and the quotient must fit.
     pub fn sdiv(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.instruction(Op::SDiv, rhs)
     }
 
-    /// Unsigned remainder; the divisor must not be zero.
+    /// `urem`: returns the unsigned remainder; the divisor must not be zero.
     pub fn urem(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.instruction(Op::URem, rhs)
     }
 
-    /// Signed remainder with the dividend's sign; the divisor must not be zero and the quotient must fit.
+    /// `srem`: returns the signed remainder with the dividend's sign; the divisor must not be zero and the quotient
+    /// must fit.
     pub fn srem(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.instruction(Op::SRem, rhs)
     }
 
-    /// Remainder of floats with the dividend's sign, exact; a library call a lane.
+    /// `frem`: returns the exact remainder of floats with the dividend's sign; one library call per lane.
     pub fn float_remainder(self, rhs: Self) -> Self {
         self.instruction(Op::FRem, rhs)
     }
 
-    /// Logical right shift; the amount must be below the width.
+    /// `lshr`: shifts right logically; the amount must be less than the width.
     pub fn lshr(self, amount: impl Operand<'e, 'ctx>) -> Self {
         let amount = amount.lift(self);
         let bits = self.scalar().bits();
         if bits < 32 && self.width() > 1 && self.emitter.target().is_webassembly() && !amount.is_one_number() {
-            // WebAssembly shifts all lanes by one amount. Where lanes have amounts of their own, LLVM 22 takes them
-            // apart, and shifts what is above a narrow lane in a register down into it.
+            // WebAssembly shifts all lanes by one amount. If amounts differ, LLVM 22 extracts the lanes without
+            // clearing the bits above a narrow lane, and shifts those bits into it.
             return self.zext(32).instruction(Op::LShr, amount.zext(32)).trunc(bits);
         }
         self.instruction(Op::LShr, amount)
     }
 
-    /// Whether all lanes are one constant.
+    /// Whether all lanes are the same constant.
     fn is_one_number(self) -> bool {
         let BasicValueEnum::VectorValue(vector) = self.raw else { return false };
         let lane = |lane| match vector.is_const().then(|| vector.get_element_as_constant(lane)) {
@@ -112,7 +114,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         lane(0).is_some_and(|first| (1..self.width()).all(|other| lane(other) == Some(first)))
     }
 
-    /// Arithmetic right shift; the amount must be below the width.
+    /// `ashr`: shifts right arithmetically; the amount must be less than the width.
     pub fn ashr(self, amount: impl Operand<'e, 'ctx>) -> Self {
         self.instruction(Op::AShr, amount)
     }
@@ -156,7 +158,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self
     }
 
-    /// Equal; false where a float operand is NaN.
+    /// Compares for equality; false if a float operand is NaN.
     pub fn eq(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         if self.is_float() {
             self.compare_float(FloatPredicate::OEQ, rhs)
@@ -165,7 +167,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Not equal; true where a float operand is NaN.
+    /// Compares for inequality; true if a float operand is NaN.
     pub fn ne(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         if self.is_float() {
             self.compare_float(FloatPredicate::UNE, rhs)
@@ -174,7 +176,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Less: signed for integers, false for NaN.
+    /// Compares with `<`: signed for integers, false for NaN.
     pub fn lt(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         if self.is_float() {
             self.compare_float(FloatPredicate::OLT, rhs)
@@ -183,7 +185,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Less or equal: signed for integers, false for NaN.
+    /// Compares with `<=`: signed for integers, false for NaN.
     pub fn le(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         if self.is_float() {
             self.compare_float(FloatPredicate::OLE, rhs)
@@ -192,7 +194,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Greater: signed for integers, false for NaN.
+    /// Compares with `>`: signed for integers, false for NaN.
     pub fn gt(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         if self.is_float() {
             self.compare_float(FloatPredicate::OGT, rhs)
@@ -201,7 +203,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Greater or equal: signed for integers, false for NaN.
+    /// Compares with `>=`: signed for integers, false for NaN.
     pub fn ge(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         if self.is_float() {
             self.compare_float(FloatPredicate::OGE, rhs)
@@ -210,22 +212,22 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// Unsigned less.
+    /// Compares unsigned integers with `<`.
     pub fn ult(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.compare_int(IntPredicate::ULT, rhs)
     }
 
-    /// Unsigned less or equal.
+    /// Compares unsigned integers with `<=`.
     pub fn ule(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.compare_int(IntPredicate::ULE, rhs)
     }
 
-    /// Unsigned greater.
+    /// Compares unsigned integers with `>`.
     pub fn ugt(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.compare_int(IntPredicate::UGT, rhs)
     }
 
-    /// Unsigned greater or equal.
+    /// Compares unsigned integers with `>=`.
     pub fn uge(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.compare_int(IntPredicate::UGE, rhs)
     }
@@ -250,7 +252,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.compare_float(FloatPredicate::UNO, rhs)
     }
 
-    /// On a mask: `then` where set, `otherwise` elsewhere. One of the two must be lanes.
+    /// `select`: returns `then` where this mask is set, and `otherwise` elsewhere. At least `then` must be lanes.
     pub fn select(self, then: Self, otherwise: impl Operand<'e, 'ctx>) -> Self {
         let otherwise = otherwise.lift(then);
         if !then.agrees(otherwise) {

@@ -1,4 +1,4 @@
-//! Lanes taken apart, put together and reduced.
+//! Shuffles of lanes: extraction, concatenation, permutation, splats, and reductions of masks.
 
 use inkwell::types::VectorType;
 use inkwell::values::BasicValueEnum;
@@ -6,7 +6,7 @@ use inkwell::values::BasicValueEnum;
 use super::Lanes;
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// `count` lanes from `first` on.
+    /// Extracts `count` lanes from `first` on.
     pub fn slice(self, first: u32, count: u32) -> Self {
         let BasicValueEnum::VectorValue(vector) = self.raw else {
             return self;
@@ -21,7 +21,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.shuffle(undefined, &Vec::from_iter(first..first + count))
     }
 
-    /// One lane, as a scalar.
+    /// Extracts one lane as a scalar.
     pub fn lane(self, index: u32) -> Self {
         let BasicValueEnum::VectorValue(vector) = self.raw else {
             return self;
@@ -30,12 +30,13 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_extract_element(vector, index, ""))
     }
 
-    /// The lanes of this vector followed by those of an equally wide one. Scalars become vectors of two.
+    /// Concatenates the lanes of this vector and an equally wide one. Scalars become vectors of two.
     pub fn concat(self, high: Self) -> Self {
         self.splat_one().shuffle(high.splat_one(), &Vec::from_iter(0..2 * self.width()))
     }
 
-    /// Lane 0 of this, lane 0 of the other, lane 1 of this, and so on. Scalars become vectors of two.
+    /// Interleaves the lanes: lane 0 of this, lane 0 of the other, lane 1 of this, and so on. Scalars become vectors of
+    /// two.
     pub fn interleave(self, other: Self) -> Self {
         let width = self.width();
         let (x, y) = (self.splat_one(), other.splat_one());
@@ -43,7 +44,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         x.shuffle(y, &indices)
     }
 
-    /// The even and the odd lanes: the inverse of [`Lanes::interleave`].
+    /// Returns the even and the odd lanes: the inverse of [`Lanes::interleave`].
     pub fn deinterleave(self) -> [Self; 2] {
         let half = self.width() / 2;
         [0, 1].map(|odd| {
@@ -55,7 +56,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         })
     }
 
-    /// A scalar as a vector of one lane; vectors as they are.
+    /// Converts a scalar to a vector of one lane; returns vectors unchanged.
     fn splat_one(self) -> Self {
         match self.raw {
             BasicValueEnum::VectorValue(_) => self,
@@ -66,7 +67,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// The lanes of the concatenation of this vector and an equally wide one that `indices` names.
+    /// `shufflevector`: picks the lanes `indices` of the concatenation of this vector and an equally wide one.
     pub fn shuffle(self, other: Self, indices: &[u32]) -> Self {
         let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, other.raw) else {
             return self.misuse("a shuffle of scalars");
@@ -78,10 +79,10 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
     }
 
-    /// These lanes as those from `first` on of a vector of `width` lanes, of which the others are poison.
+    /// Widens to `width` lanes with these lanes from `first` on; all others are poison.
     ///
-    /// Poison, since LLVM 22 loads `<2 x i64>` widened by the mask `0, 1, 0, 0, 0, 0, 0, 0` as element 0 twice on
-    /// x86-64-v4.
+    /// They must be poison, since LLVM 22 loads `<2 x i64>` widened by the mask `0, 1, 0, 0, 0, 0, 0, 0` as element 0
+    /// twice on x86-64-v4.
     pub(super) fn widened(self, width: u32, first: u32) -> Self {
         let BasicValueEnum::VectorValue(lanes) = self.raw else {
             return self.misuse("a scalar to be widened");
@@ -96,7 +97,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_shuffle_vector(lanes, nothing, places, "").map(Into::into))
     }
 
-    /// The lanes in the opposite order.
+    /// Reverses the order of the lanes.
     pub fn reversed(self) -> Self {
         match self.raw {
             BasicValueEnum::VectorValue(_) => self.shuffle(self, &Vec::from_iter((0..self.width()).rev())),
@@ -104,7 +105,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// A scalar in each of `width` lanes; a vector that has them, as it is.
+    /// Splats a scalar to `width` lanes; returns a vector of that width unchanged.
     pub fn splat(self, width: u32) -> Self {
         if width <= 1 || self.width() == width {
             return self;
@@ -125,11 +126,11 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(builder.build_shuffle_vector(first, undefined, zeros, "").map(Into::into))
     }
 
-    /// The columns of a square block of as many rows as they have elements, a power of two; an element is `parts`
-    /// lanes.
+    /// Transposes a square block in registers: returns the columns of `rows`. The number of rows equals the number of
+    /// elements in each, a power of two; an element is `parts` lanes.
     ///
-    /// Each step puts elements of a row of the upper half and of the lower half in turn: that doubles the distance of
-    /// neighbours, and as many steps as the block has bits bring elements of one column side by side.
+    /// Each step interleaves elements of a row of the upper half with elements of a row of the lower half. That doubles
+    /// the distance of neighbours, and `log2(rows)` steps bring the elements of one column together.
     pub(crate) fn transposed(mut rows: Vec<Self>, parts: u32) -> Vec<Self> {
         let count = rows.len() as u32;
         let of_half = |half: u32| -> Vec<u32> {
@@ -144,8 +145,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         rows
     }
 
-    /// `f` over pieces of `lanes` lanes of this value and another, put together again. The width must be `lanes` times
-    /// a power of two.
+    /// Applies `f` to pieces of `lanes` lanes of this value and another one, and concatenates the results. The width
+    /// must be `lanes` times a power of two.
     pub(crate) fn in_parts(self, lanes: u32, other: Self, f: impl Fn(Self, Self) -> Self + Copy) -> Self {
         let width = self.width();
         if width <= lanes {
@@ -157,7 +158,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         low.concat(high)
     }
 
-    /// Whether any lane of a mask is set, as a scalar bit.
+    /// `llvm.vector.reduce.or`: returns whether any lane of a mask is set, as a scalar bit.
     pub fn any(self) -> Self {
         match self.raw {
             BasicValueEnum::VectorValue(_) => {
@@ -170,7 +171,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 }
 
 impl<'ctx> crate::emitter::Emitter<'ctx> {
-    /// 0, 1, 2, ... in integers of `bits`, as many as `width`.
+    /// Returns the constants 0, 1, 2, ... as `width` integers of `bits` bits.
     pub fn lane_numbers(&self, bits: u32, width: u32) -> Lanes<'_, 'ctx> {
         let int = self.int_type(bits);
         if width <= 1 {
