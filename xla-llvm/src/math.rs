@@ -1,9 +1,9 @@
 //! Transcendental functions as straight-line code over lanes: range reduction and a polynomial, no library calls.
 //!
-//! Every function takes and returns f32 or f64 lanes (narrower types are computed in f32 by their caller), treats
-//! subnormals, infinities, NaN and signed zeros as IEEE 754 recommends, and computes the same bits whatever the width.
-//! Errors are stated in ulp, units in the last place of the true result, as the worst seen in the sweeps of the tests,
-//! and are for targets with FMA. Polynomial coefficients come from `tools/minimax.py`.
+//! Every function takes and returns f32 or f64 lanes (callers compute narrower types in f32), handles subnormals,
+//! infinities, NaN and signed zeros as IEEE 754 recommends, and computes the same bits for every width. Errors are
+//! stated in ulp (units in the last place of the true result). They are the worst errors found by the sweeps of the
+//! tests, and hold for targets with FMA. Polynomial coefficients are computed by `tools/minimax.py`.
 
 mod complex;
 mod complex_hyperbolic;
@@ -34,18 +34,18 @@ pub use power::{cbrt, pow, rsqrt};
 pub use rounding::{fmod, round_away};
 pub use trig::{cos, sin, sin_cos, tan};
 
-/// One of two tables or numbers, by the lanes' precision.
+/// Selects one of two values by the lanes' precision.
 fn by_precision<T: Copy>(x: Lanes<'_, '_>, single: T, double: T) -> T {
     if x.scalar() == Scalar::F64 { double } else { single }
 }
 
-/// `ln 2` in two parts, the first with so few bits that its product with any exponent is exact.
+/// Returns `ln 2` in two parts; the first has so few bits that its product with any exponent is exact.
 fn ln2_parts(x: Lanes<'_, '_>) -> (f64, f64) {
     by_precision(x, (0.693359375, -2.121_944_4e-4), (0.6931471803691238, 1.9082149292705877e-10))
 }
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// The polynomial with the given coefficients, lowest order first, by Horner's rule.
+    /// Evaluates the polynomial with the given coefficients, lowest order first, by Horner's rule.
     pub(crate) fn polynomial(self, coefficients: &[f64]) -> Self {
         let mut coefficients = coefficients.iter().rev().map(|&c| self.constant(c));
         let Some(leading) = coefficients.next() else {
@@ -54,7 +54,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         coefficients.fold(leading, |sum, c| sum.fma(self, c))
     }
 
-    /// This value kept within bounds; NaN stays.
+    /// Clamps this value to bounds; NaN is preserved.
     pub(crate) fn within(self, low: f64, high: f64) -> Self {
         if self.keeps_nan_in_hardware() {
             return self.minimum(self.constant(high)).maximum(self.constant(low));

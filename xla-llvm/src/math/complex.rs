@@ -7,7 +7,7 @@ use super::wide::{Wide, exact_product, exact_sum, exact_sum_ordered};
 use super::{atan2, by_precision, exp, expm1, sin, sin_cos};
 use crate::lanes::Lanes;
 
-/// Real and imaginary part, lanes of one type.
+/// Complex number: real and imaginary part, lanes of one type.
 #[derive(Clone, Copy)]
 pub struct Complex<'e, 'ctx> {
     /// The real part.
@@ -16,34 +16,34 @@ pub struct Complex<'e, 'ctx> {
     pub im: Lanes<'e, 'ctx>,
 }
 
-/// A power of two near the greater part of a number, and its inverse, both normal numbers.
+/// Power of two near the larger part of a number, and its inverse; both are normal numbers.
 struct Size<'e, 'ctx> {
     exponent: Lanes<'e, 'ctx>,
     inverse: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx> Complex<'e, 'ctx> {
-    /// A number from its parts.
+    /// Creates a number from its parts.
     pub fn new(re: Lanes<'e, 'ctx>, im: Lanes<'e, 'ctx>) -> Complex<'e, 'ctx> {
         Complex { re, im }
     }
 
-    /// A real constant.
+    /// Returns a real constant with lanes like these.
     pub(super) fn constant(self, value: f64) -> Self {
         Complex::new(self.re.constant(value), self.re.constant(0.0))
     }
 
-    /// `f` of both parts.
+    /// Applies `f` to both parts.
     pub(super) fn map(self, f: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>) -> Self {
         Complex::new(f(self.re), f(self.im))
     }
 
-    /// This where the mask is set, else the other.
+    /// Selects this number where the mask is set, and the other one elsewhere.
     pub(super) fn or_else(self, mask: Lanes<'e, 'ctx>, other: Self) -> Self {
         Complex::new(mask.select(self.re, other.re), mask.select(self.im, other.im))
     }
 
-    /// As [`Lanes::rarely`], of both parts.
+    /// Applies [`Lanes::rarely`] to both parts.
     pub(super) fn rarely(self, mask: Lanes<'e, 'ctx>, rare: impl FnOnce() -> Self) -> Self {
         let [re, im] = mask.rarely([self.re, self.im], || {
             let rare = rare();
@@ -68,7 +68,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         self.re.eq(0.0) & self.im.eq(0.0)
     }
 
-    /// The magnitude of the greater part; NaN if a part is.
+    /// Returns the magnitude of the larger part; NaN if a part is NaN.
     fn greater_part(self) -> Lanes<'e, 'ctx> {
         self.re.fabs().maximum(self.im.fabs())
     }
@@ -85,22 +85,22 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(self.re, -self.im)
     }
 
-    /// `-z`.
+    /// Returns `-z`.
     pub fn negate(self) -> Self {
         self.map(|part| -part)
     }
 
-    /// `z + w`.
+    /// Returns `z + w`.
     pub fn plus(self, other: Self) -> Self {
         Complex::new(self.re + other.re, self.im + other.im)
     }
 
-    /// `z - w`.
+    /// Returns `z - w`.
     pub fn minus(self, other: Self) -> Self {
         Complex::new(self.re - other.re, self.im - other.im)
     }
 
-    /// `z w`, each part a difference or sum of two rounded products.
+    /// Returns `z w`; each part is a difference or sum of two rounded products.
     pub fn times(self, other: Self) -> Self {
         Complex::new(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
     }
@@ -116,7 +116,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Size { exponent, inverse: (-exponent).power_of_two_or_zero() }
     }
 
-    /// `|z|` without overflow or underflow on the way.
+    /// Returns `|z|` without intermediate overflow or underflow.
     pub fn abs(self) -> Lanes<'e, 'ctx> {
         let Size { exponent, inverse } = self.size();
         let scaled = self.scale(inverse);
@@ -124,19 +124,19 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         self.is_infinite().select(size.constant(f64::INFINITY), size)
     }
 
-    /// The angle.
+    /// Returns the angle.
     pub(super) fn arg(self) -> Lanes<'e, 'ctx> {
         atan2(self.im, self.re)
     }
 
-    /// `z / |z|`; zeros stay as they are.
+    /// Returns `z / |z|`; zeros are unchanged.
     pub fn sign(self) -> Self {
         let scaled = self.scale(self.size().inverse);
         let size = scaled.abs();
         self.or_else(self.is_zero(), scaled.map(|part| part / size))
     }
 
-    /// `z / w`, scaled, with the infinities and zeros of Annex G where both parts come out as NaN.
+    /// Returns `z / w`, computed with scaling; the infinities and zeros of Annex G replace results with two NaN parts.
     pub fn divided_by(self, other: Self) -> Self {
         let (dividend, divisor) = (self.size(), other.size());
         let (a, b) = (self.scale(dividend.inverse), other.scale(divisor.inverse));
@@ -155,15 +155,15 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         })
     }
 
-    /// Infinite parts become 1 and others 0, signs kept.
+    /// Replaces infinite parts by 1 and others by 0, keeping signs.
     fn boxed(self) -> Self {
         self.map(|part| part.fabs().eq(f64::INFINITY).select(part.constant(1.0), 0.0).copysign(part))
     }
 
-    /// `e^z`.
+    /// Returns `e^z`.
     pub fn exp(self) -> Self {
         let Complex { re, im } = self;
-        // The factor may overflow where the product does not: then it is applied in two halves.
+        // The factor may overflow although the product does not: then it is applied in two halves.
         let great = re.fabs().gt(by_precision(re, 87.0, 708.0));
         let factor = exp(great.select(re * 0.5, re));
         let (sine, cosine) = sin_cos(im);
@@ -177,8 +177,8 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         real.constant_pair(0.0).or_else(endless & re.eq(f64::NEG_INFINITY), result)
     }
 
-    /// `e^z - 1`: the real part is `expm1(re) cos(im) - 2 sin(im/2)^2`. An endless imaginary part gives NaN, whatever
-    /// the real part is, unlike [`exp`](Complex::exp).
+    /// Returns `e^z - 1`: the real part is `expm1(re) cos(im) - 2 sin(im/2)^2`. An infinite or NaN imaginary part leads
+    /// to NaN for every real part, unlike [`exp`](Complex::exp).
     pub fn expm1(self) -> Self {
         let Complex { re, im } = self;
         let power = self.exp();
@@ -193,16 +193,16 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(endless.select(nan, zero.select(expm1(re), real)), endless.select(nan, power.im))
     }
 
-    /// `log z`: the logarithm of the size and the angle.
+    /// Returns `log z`: the logarithm of the absolute value, and the angle.
     pub fn log(self) -> Self {
         let (sum, doublings) = self.square_of_size();
         Complex::new(self.log_of_size(sum, doublings, self.greater_part()), self.arg())
     }
 
-    /// `|z|^2` in two words, divided by two to a power.
+    /// Returns `|z|^2` in two words, divided by a power of two, and the exponent of that power.
     fn square_of_size(self) -> (Wide<'e, 'ctx>, Lanes<'e, 'ctx>) {
         let Size { exponent, inverse } = self.size();
-        // Only what is far from 1 is scaled, so that no bit is lost near it.
+        // Scale only numbers far from 1, so that no bit is lost near 1.
         let far = (exponent.gt(by_precision(self.re, 30, 250))) | exponent.lt(-by_precision(self.re, 30, 250));
         let inverse = far.select(inverse, 1.0);
         let doublings = far.select((exponent + exponent).small_to_float(), 0.0);
@@ -214,7 +214,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         (Wide { high: sum.high, low: sum.low + (p.low + q.low) }, doublings)
     }
 
-    /// Half the logarithm of a square; where the `greater_part` is not positive and finite, the logarithm of that.
+    /// Returns half the logarithm of a square; if `greater_part` is not positive and finite, the logarithm of that.
     fn log_of_size(
         self,
         square: Wide<'e, 'ctx>,
@@ -225,7 +225,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         self.is_infinite().select(log.constant(f64::INFINITY), log)
     }
 
-    /// `log(1 + z)`: half the logarithm of `1 + (2 re + re^2 + im^2)` near the origin.
+    /// Returns `log(1 + z)`: half the logarithm of `1 + (2 re + re^2 + im^2)` near the origin.
     pub fn log1p(self) -> Self {
         let Complex { re, im } = self;
         let sum = Complex::new(re + 1.0, im);
@@ -235,7 +235,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         let excess = exact_sum(re * 2.0, squares.high);
         let low = excess.low + (squares.low + (p.low + q.low));
         let near_square = exact_sum(re.constant(1.0), excess.high);
-        // Elsewhere the sum of the squares would lose small parts, and has no need of the detour.
+        // Outside, the sum of the squares would lose small parts, and the direct formula is accurate.
         let near = self.greater_part().lt(4.0) & near_square.high.gt(0.25);
         let square = Wide {
             high: near.select(near_square.high, far_square.high),
@@ -245,7 +245,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(sum.log_of_size(square, doublings, sum.greater_part()), sum.arg())
     }
 
-    /// `1 / (1 + e^-z)`, by whichever exponential does not overflow.
+    /// Returns `1 / (1 + e^-z)`, by the exponential that does not overflow.
     pub fn logistic(self) -> Self {
         let right = self.re.ge(0.0);
         let power = self.negate().or_else(right, self).exp();
@@ -253,14 +253,15 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         one.or_else(right, power).divided_by(one.plus(power))
     }
 
-    /// The root in the right half plane; the imaginary part keeps its sign.
+    /// Returns the square root in the right half plane; the imaginary part keeps its sign.
     pub fn sqrt(self) -> Self {
         let Complex { re, im } = self;
-        // Scaled by an even power of two.
+        // Scale by an even power of two.
         let even = self.size().exponent & -2;
         let scaled = self.scale((-even).power_of_two_or_zero());
         let root = ((scaled.re.fabs() + scaled.abs()) * 0.5).sqrt();
-        // The imaginary part may be much smaller than the real one, and is scaled by no more than the result wants.
+        // The imaginary part may be much smaller than the real part, so it is scaled only as far as the result
+        // requires.
         let other = im.fabs() * (-even.ashr(1)).power_of_two_or_zero() / (root + root);
         let root = root * even.ashr(1).power_of_two_or_zero();
         let right = !re.lt(0.0);
@@ -275,12 +276,13 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(infinity, im).or_else(im.fabs().eq(f64::INFINITY), result)
     }
 
-    /// `1 / sqrt z`.
+    /// Returns `1 / sqrt z`.
     pub fn rsqrt(self) -> Self {
         self.constant(1.0).divided_by(self.sqrt())
     }
 
-    /// `z^w = e^(w log z)`; 1 for `w = 0` and for `z = 1`, whatever the other is; 0 to a positive real power is 0.
+    /// Returns `z^w = e^(w log z)`; 1 for `w = 0` and for `z = 1`, for any other operand; 0 to a positive real power is
+    /// 0.
     pub fn power(self, exponent: Self) -> Self {
         let real = exponent.im.eq(0.0);
         let log = self.log();
@@ -293,20 +295,21 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         self.constant(1.0).or_else(one, power)
     }
 
-    /// `-i log((x + i y) / sqrt(x^2 + y^2))`, the angle of the point (`x`, `y`) where both are real; `self` is `y`.
+    /// Returns `-i log((x + i y) / sqrt(x^2 + y^2))`, which is the angle of the point (`x`, `y`) if both are real;
+    /// `self` is `y`.
     pub fn atan2(self, x: Self) -> Self {
         let direction = x.plus(self.times_i());
         let size = x.times(x).plus(self.times(self)).sqrt();
         direction.divided_by(size).log().over_i()
     }
 
-    /// The later in lexicographic order; the first with a NaN if there is one.
+    /// Returns the greater in lexicographic order; the first with a NaN if there is one.
     pub fn maximum(self, other: Self) -> Self {
         let first = self.re.gt(other.re) | (self.re.eq(other.re) & self.im.ge(other.im));
         self.or_else(self.is_nan() | (first & !other.is_nan()), other)
     }
 
-    /// The earlier in lexicographic order; the first with a NaN if there is one.
+    /// Returns the lesser in lexicographic order; the first with a NaN if there is one.
     pub fn minimum(self, other: Self) -> Self {
         let first = self.re.lt(other.re) | (self.re.eq(other.re) & self.im.le(other.im));
         self.or_else(self.is_nan() | (first & !other.is_nan()), other)
@@ -314,7 +317,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
 }
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// A complex number with this constant in both parts.
+    /// Returns a complex number with this constant in both parts.
     fn constant_pair(self, value: f64) -> Complex<'e, 'ctx> {
         Complex::new(self.constant(value), self.constant(value))
     }

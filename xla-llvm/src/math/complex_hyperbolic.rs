@@ -1,5 +1,5 @@
-//! Hyperbolic functions of complex numbers and their inverses; the circular ones are theirs turned by i. After W.
-//! Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit" (1987).
+//! Hyperbolic functions of complex numbers and their inverses. Circular functions are reduced to them by rotation by i.
+//! After W. Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit" (1987).
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
@@ -8,19 +8,19 @@ use super::{asinh, atan2, by_precision, cosh, exp, log1p, sin_cos, sinh, tan};
 use crate::lanes::Lanes;
 
 impl<'e, 'ctx> Complex<'e, 'ctx> {
-    /// `sinh(re) cos(im) + i cosh(re) sin(im)`.
+    /// Returns `sinh z = sinh(re) cos(im) + i cosh(re) sin(im)`.
     pub fn sinh(self) -> Self {
         let Complex { re, im } = self;
         let (sine, cosine) = sin_cos(im);
         let usual = Complex::new(sinh(re) * cosine, cosh(re) * sine);
         let result = self.beyond_range(usual, Complex::new(cosine.times_sign_of(re), sine));
-        // Infinities have a sine and cosine of NaN, zeros of the imaginary part stay zeros.
+        // The sine and cosine of an infinity are NaN; a zero imaginary part stays zero.
         let endless = !im.fabs().lt(f64::INFINITY);
         let keeps = endless & (re.eq(0.0) | re.fabs().eq(f64::INFINITY));
         Complex::new(keeps.select(re, result.re), im.eq(0.0).select(im, result.im)).with_real(im.eq(0.0), sinh(re))
     }
 
-    /// `cosh(re) cos(im) + i sinh(re) sin(im)`.
+    /// Returns `cosh z = cosh(re) cos(im) + i sinh(re) sin(im)`.
     pub fn cosh(self) -> Self {
         let Complex { re, im } = self;
         let (sine, cosine) = sin_cos(im);
@@ -33,8 +33,8 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(zero.select(cosh(re), real), zero.select(im.times_sign_of(re), imaginary))
     }
 
-    /// Product with `direction` where sinh and cosh of the real part are `e^|re| / 2`, which may overflow where the
-    /// product does not: the factor in two halves.
+    /// Returns the product of `direction` and `e^|re| / 2`, which is sinh and cosh of a large real part. The factor may
+    /// overflow although the product does not, so it is applied in two halves.
     fn beyond_range(self, usual: Self, direction: Self) -> Self {
         let size = self.re.fabs();
         usual.rarely(size.gt(by_precision(size, 87.0, 700.0)), || {
@@ -47,8 +47,10 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(mask.select(real, self.re), self.im)
     }
 
-    /// With `t = tan im`, `s = sinh re`, `c = cosh re`, `b = 1 + t^2`, it is `(b c s + i t) / (1 + b s^2)`; far out
-    /// `1 + 4 i sin(im) cos(im) e^(-2 |re|)`.
+    /// Returns `tanh z`.
+    ///
+    /// With `t = tan im`, `s = sinh re`, `c = cosh re`, `b = 1 + t^2`, it is `(b c s + i t) / (1 + b s^2)`; for large
+    /// `|re|`, `1 + 4 i sin(im) cos(im) e^(-2 |re|)`.
     pub fn tanh(self) -> Self {
         let Complex { re, im } = self;
         let (t, s, c) = (tan(im), sinh(re), cosh(re));
@@ -61,7 +63,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         let result = near.rarely(far, || {
             let (sine, cosine) = sin_cos(im);
             let tail = sine * cosine * 4.0 * exp(size * -2.0);
-            // An infinite real part leaves nothing of the imaginary one, whatever that is.
+            // For an infinite real part, the imaginary part of the result vanishes in any case.
             Complex::new(one, size.eq(f64::INFINITY).select(re.constant(0.0).copysign(tail), tail))
         });
         let (endless, infinite) = (!im.fabs().lt(f64::INFINITY), size.eq(f64::INFINITY));
@@ -71,33 +73,33 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(re.eq(0.0).select(re, real), zero.select(im, imaginary)).with_real(zero, super::tanh(re))
     }
 
-    /// `sin z`.
+    /// Returns `sin z`.
     pub fn sin(self) -> Self {
         self.times_i().sinh().over_i()
     }
 
-    /// `cos z`.
+    /// Returns `cos z`.
     pub fn cos(self) -> Self {
         self.times_i().cosh()
     }
 
-    /// `tan z`.
+    /// Returns `tan z`.
     pub fn tan(self) -> Self {
         self.times_i().tanh().over_i()
     }
 
-    /// `log |2 z|`, for great and infinite numbers.
+    /// Returns `log |2 z|`, for large and infinite numbers.
     fn log_of_twice(self) -> Lanes<'e, 'ctx> {
         self.log().re + LN_2
     }
 
-    /// Whether `1 + z` is `z`.
+    /// Whether `1 + z` rounds to `z`.
     fn is_great(self) -> Lanes<'e, 'ctx> {
         let great = by_precision(self.re, 1e9, 1e18);
         self.re.fabs().gt(great) | self.im.fabs().gt(great)
     }
 
-    /// `acos z`; far from the origin the angle and `log |2 z|`.
+    /// Returns `acos z`; far from the origin, it consists of the angle and `log |2 z|`.
     pub fn acos(self) -> Self {
         let Complex { re, im } = self;
         let (height, back) = lifted(im, re);
@@ -114,13 +116,13 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         })
     }
 
-    /// `acosh z`: `acos z` turned into the right half plane.
+    /// Returns `acosh z`: `acos z` rotated into the right half plane.
     pub fn acosh(self) -> Self {
         let w = self.acos();
         Complex::new(w.im.fabs(), w.re.copysign(self.im))
     }
 
-    /// `asinh z`; far from the origin `log |2 z|` and the angle.
+    /// Returns `asinh z`; far from the origin, it consists of `log |2 z|` and the angle.
     pub fn asinh(self) -> Self {
         let Complex { re, im } = self;
         let (width, back) = lifted(re, im);
@@ -135,13 +137,13 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         })
     }
 
-    /// `asin z`.
+    /// Returns `asin z`.
     pub fn asin(self) -> Self {
         self.times_i().asinh().over_i()
     }
 
-    /// `atanh z`: `log1p(4 x / ((1 - x)^2 + y^2)) / 4` for `x = |re|`, and half the angle of
-    /// `(1 - x^2 - y^2, 2 y)`; far out `1 / z` and a right angle.
+    /// Returns `atanh z`: `log1p(4 x / ((1 - x)^2 + y^2)) / 4` for `x = |re|`, and half the angle of `(1 - x^2 - y^2, 2
+    /// y)`; far from the origin, `1 / z` and a right angle.
     pub fn atanh(self) -> Self {
         let (x, y) = (self.re.fabs(), self.im);
         let below = -x + 1.0;
@@ -151,7 +153,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         let rare = x.eq(1.0) | self.is_great() | self.is_nan();
         let result = usual.rarely(rare, || {
             let (zero, quarter) = (x.constant(0.0), x.constant(FRAC_PI_2).copysign(y));
-            // The square of y alone may underflow.
+            // The square of y by itself may underflow.
             let hypotenuse = Complex::new(x.constant(2.0), y).abs();
             let at_one = super::log(hypotenuse / y.fabs()) * 0.5;
             let flat = y.eq(0.0);
@@ -169,15 +171,15 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(result.re.copysign(self.re), result.im)
     }
 
-    /// `atan z`.
+    /// Returns `atan z`.
     pub fn atan(self) -> Self {
         self.times_i().atanh().over_i()
     }
 }
 
-/// The part of a number, times a power of two if it is so small that its half may be subnormal and the other part is
-/// less than one; and the inverse of that power. Functions that are linear in such a part take the one in and the other
-/// out.
+/// Scales `part` by a power of two if half of it may be subnormal and `other` is less than one. Returns the scaled part
+/// and the inverse of the power. Functions that are linear in such a part take the scaled part and multiply the result
+/// by the inverse.
 fn lifted<'e, 'ctx>(part: Lanes<'e, 'ctx>, other: Lanes<'e, 'ctx>) -> (Lanes<'e, 'ctx>, Lanes<'e, 'ctx>) {
     let (tiny, power) = by_precision(part, (1e-30, 2f64.powi(24)), (1e-290, 2f64.powi(60)));
     let small = part.fabs().lt(tiny) & other.fabs().lt(1.0);
@@ -186,7 +188,7 @@ fn lifted<'e, 'ctx>(part: Lanes<'e, 'ctx>, other: Lanes<'e, 'ctx>) -> (Lanes<'e,
 }
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// This, negated where `sign` is negative.
+    /// Negates this value where `sign` is negative.
     fn times_sign_of(self, sign: Self) -> Self {
         let top = 1_i64 << (self.scalar().bits() - 1);
         (self.bits() ^ (sign.bits() & top)).as_float()

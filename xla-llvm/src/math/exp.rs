@@ -1,18 +1,18 @@
-//! The exponential function and its complement.
+//! The exponential function and `expm1`.
 
 use super::wide::{Wide, exact_sum_ordered};
 use super::{by_precision, ln2_parts};
 use crate::lanes::Lanes;
 
-/// Cody and Waite's reduction `x = k ln 2 + r`, `|r| <= ln 2 / 2`, and the polynomial for the rest.
+/// Constants of Cody and Waite's reduction `x = k ln 2 + r` with `|r| <= ln 2 / 2`, and the polynomial in `r`.
 struct Table {
-    /// Beyond these the result is 0 or infinity.
+    /// Range outside of which the result is 0 or infinity.
     range: (f64, f64),
-    /// Beyond these `e^x - 1` is -1 or infinity.
+    /// Range outside of which `e^x - 1` is -1 or infinity.
     range_minus_one: (f64, f64),
-    /// Below this `e^x - 1` is `x`.
+    /// Magnitude below which `e^x - 1` is `x`.
     linear: f64,
-    /// `(e^r - 1 - r) / r^2`.
+    /// Coefficients of `(e^r - 1 - r) / r^2`.
     polynomial: &'static [f64],
 }
 
@@ -41,14 +41,14 @@ const F64: Table = Table {
     ],
 };
 
-/// `2^f` on `|f| <= 1/2`.
+/// Coefficients of `2^f` on `|f| <= 1/2`.
 pub(super) const EXP2_F32: &[f64] =
     &[1.0, std::f64::consts::LN_2, 0.2402265, 0.05550378, 0.009618473, 0.001338518, 0.00015299927];
 
-/// `e^x = 2^k (1 + (e^r - 1))`, taken apart.
+/// Factorization `e^x = 2^k (1 + (e^r - 1))`.
 struct Reduced<'e, 'ctx> {
     k: Lanes<'e, 'ctx>,
-    /// `e^r - 1 = head + tail`, where `head` is the greater.
+    /// Terms of `e^r - 1 = head + tail`; `head` is the larger one.
     head: Lanes<'e, 'ctx>,
     tail: Lanes<'e, 'ctx>,
 }
@@ -61,7 +61,7 @@ fn reduce<'e, 'ctx>(table: &Table, x: Lanes<'e, 'ctx>, x_low: Option<Lanes<'e, '
     let low = x_low.map_or(low, |x_low| low - x_low);
     let r = head - low;
     let q = r.polynomial(table.polynomial);
-    // `head` is exact and `low` small, so that adding them last loses less than using `r` again would.
+    // `head` is exact and `low` is small: adding them last loses less accuracy than another use of `r`.
     Reduced { k, head, tail: (q * r).fma(r, -low) }
 }
 
@@ -71,19 +71,19 @@ impl<'e, 'ctx> Reduced<'e, 'ctx> {
     }
 }
 
-/// `e^x`. Error at most 0.9 ulp (f32) and 0.85 ulp (f64), subnormal results included.
+/// Returns `e^x`. Error at most 0.9 ulp (f32) and 0.85 ulp (f64), subnormal results included.
 pub fn exp<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let table = by_precision(x, &F32, &F64);
     reduce(table, x.within(table.range.0, table.range.1), None).result()
 }
 
-/// `e^(high + low)`. `low` must be zero if `high` is beyond the range of the exponential.
+/// Returns `e^(high + low)`. `low` must be zero if `high` is beyond the range of the exponential.
 pub(super) fn exp_of_wide<'e, 'ctx>(x: Wide<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let table = by_precision(x.high, &F32, &F64);
     reduce(table, x.high.within(table.range.0, table.range.1), Some(x.low)).result()
 }
 
-/// `e^x` with most of the error of [`exp`] in a second word.
+/// Returns `e^x` with most of the error of [`exp`] in a second word.
 pub(super) fn exp_in_two_words<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     let table = by_precision(x, &F32, &F64);
     let Reduced { k, head, tail } = reduce(table, x.within(table.range.0, table.range.1), None);
@@ -93,18 +93,18 @@ pub(super) fn exp_in_two_words<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     Wide { high: sum.high.scale_by_power_of_two(k), low: sum.low.scale_by_power_of_two(k) }
 }
 
-/// `2^(k + f)` for `|f| <= 1/2` and a normal result, in f32 to within 2 ulp: for callers that go on to an absolute
-/// error.
+/// Returns `2^(k + f)` for `|f| <= 1/2` and a normal result, within 2 ulp in f32: for callers that need only a small
+/// absolute error.
 pub(super) fn exp2_roughly<'e, 'ctx>(f: Lanes<'e, 'ctx>, k: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     f.polynomial(EXP2_F32).add_to_exponent(k)
 }
 
-/// `e^x - 1`. Error at most 1.2 ulp (f32) and 1.0 ulp (f64).
+/// Returns `e^x - 1`. Error at most 1.2 ulp (f32) and 1.0 ulp (f64).
 pub fn expm1<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let table = by_precision(x, &F32, &F64);
     let (low, high) = table.range_minus_one;
     let Reduced { k, head, tail } = reduce(table, x.within(low, high), None);
-    // Half of 2^k, so that the greatest k does not overflow before the result does.
+    // Use half of 2^k, so that the largest k does not overflow before the result does.
     let half = (k - 1.0).power_of_two();
     let y = half.fma(tail, half.fma(head, half - 0.5)) * 2.0;
     x.fabs().lt(table.linear).select(x, y)

@@ -1,11 +1,11 @@
-//! Reduction of huge angles modulo pi / 2, after Payne and Hanek: in integers, with as many bits of 2 / pi as matter.
+//! Reduction of huge angles modulo pi / 2 after Payne and Hanek: in integers, with only the bits of 2 / pi that matter.
 
 use std::f64::consts::FRAC_PI_2;
 
 use super::wide::{Wide, exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
 
-/// A word of zeros, then the binary fraction of 2 / pi.
+/// One word of zeros, then the binary fraction of 2 / pi.
 const TWO_OVER_PI: [u64; 22] = [
     0,
     0xa2f9836e4e441529,
@@ -31,13 +31,13 @@ const TWO_OVER_PI: [u64; 22] = [
     0xa9e391615ee61b08,
 ];
 
-/// For f64 `x` of magnitude at least 1: `[q, r, low]` with `x = q pi / 2 + r + low` modulo 2 pi, `|r| <= pi / 4`. `r`
-/// is NaN where `x` is not finite.
+/// Reduces an f64 `x` of magnitude at least 1 to `[q, r, low]` with `x = q pi / 2 + r + low` modulo 2 pi and `|r| <= pi
+/// / 4`. `r` is NaN if `x` is not finite.
 ///
-/// `x = m 2^e` with a 53-bit integer `m`. The bits of 2 / pi in front of position `e - 2` contribute multiples of 4 to
-/// `x 2 / pi`, and those more than 192 after it less than 2^-137; so the product of `m` and a window of three words
-/// tells the quotient modulo 4 and a fraction that is right even for the double nearest to a multiple of pi / 2, which
-/// lies 2^-61 from it.
+/// `x = m 2^e` with a 53-bit integer `m`. The bits of 2 / pi before position `e - 2` contribute multiples of 4 to `x 2
+/// / pi`, and the bits more than 192 positions after it contribute less than 2^-137. Therefore, the product of `m` and
+/// a window of three words determines the quotient modulo 4 and the fraction. The fraction is accurate even for the
+/// double that is closest to a multiple of pi / 2, at a distance of 2^-61.
 pub(super) fn reduce_huge<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] {
     let bits = x.bits();
     let exponent = bits.lshr(52) & 0x7ff;
@@ -51,12 +51,12 @@ pub(super) fn reduce_huge<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] 
     let words = [load(0), load(1), load(2), load(3)];
     let window = |i: usize| words[i].funnel_shift_left(words[i + 1], shift);
     let (w0, w1, w2) = (window(0), window(1), window(2));
-    // Two words of the fraction of m w / 2^192, with carry.
+    // Compute two words of the fraction of m w / 2^192, with carry.
     let middle = m * w1;
     let low = middle + m.multiply_high_unsigned(w2);
     let carry = low.ult(middle).select(low.int(1), low.int(0));
     let high = m * w0 + m.multiply_high_unsigned(w1) + carry;
-    // Its first two bits are the quotient, rounded to nearest; the rest becomes a signed fraction of a quadrant.
+    // The first two bits are the quotient, rounded to nearest; the rest becomes a signed fraction of a quadrant.
     let quotient = (high + (1_i64 << 61)).lshr(62);
     let rest = high - (quotient << 62);
     let part = |x: Lanes<'e, 'ctx>, scale: i32| x.signed_to_float(Scalar::F64) * 2f64.powi(scale);
@@ -64,7 +64,7 @@ pub(super) fn reduce_huge<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] 
     let t = exact_sum_ordered(top, next);
     let t = Wide { high: t.high, low: t.low + last };
     let t = exact_sum_ordered(t.high, t.low);
-    // Times pi / 2.
+    // Multiply by pi / 2.
     let product = exact_product(t.high, x.constant(FRAC_PI_2));
     let low = t.high.fma(6.123233995736766e-17, t.low * FRAC_PI_2) + product.low;
     let r = exact_sum_ordered(product.high, low);

@@ -8,7 +8,7 @@ use crate::lanes::Lanes;
 const HALF_PI: (f64, f64) = (FRAC_PI_2, 6.123233995736766e-17);
 const HALF_PI_F32: (f64, f64) = (1.5707963705062866, -4.371138828673793e-08);
 
-/// `(asin x - x) / x^3` in `x^2` on `|x| <= 1/2`.
+/// Coefficients of `(asin x - x) / x^3` in `x^2` on `|x| <= 1/2`.
 const ASIN_F32: &[f64] = &[0.16666754, 0.07495252, 0.04547604, 0.024152087, 0.042211823];
 const ASIN_F64: &[f64] = &[
     0.16666666666665383,
@@ -25,7 +25,7 @@ const ASIN_F64: &[f64] = &[
     0.0319587625080469,
 ];
 
-/// `(atan t - t) / t^3` in `t^2` on `|t| <= 1/2`.
+/// Coefficients of `(atan t - t) / t^3` in `t^2` on `|t| <= 1/2`.
 const ATAN_F32: &[f64] = &[-0.33333328, 0.19999556, -0.1427315, 0.109488375, -0.080108255, 0.03906766];
 const ATAN_F64: &[f64] = &[
     -0.33333333333333315,
@@ -43,13 +43,13 @@ const ATAN_F64: &[f64] = &[
     -0.008381690138297999,
 ];
 
-/// `pi / 2` in two parts of the lanes' precision.
+/// Returns `pi / 2` in two parts with the lanes' precision.
 fn half_pi(x: Lanes<'_, '_>) -> (f64, f64) {
     by_precision(x, HALF_PI_F32, HALF_PI)
 }
 
-/// `asin s = main + rest` for the `s` in `[0, 1/2]` that a magnitude comes down to: itself, or beyond one half (where
-/// `far` is set) `sqrt((1 - x) / 2)`, for which `asin x = pi/2 - 2 asin s`.
+/// Result `asin s = main + rest` for the reduced argument `s` in `[0, 1/2]`: the magnitude itself, or above one half
+/// (where `far` is set) `sqrt((1 - x) / 2)`, for which `asin x = pi/2 - 2 asin s`.
 struct HalfArc<'e, 'ctx> {
     far: Lanes<'e, 'ctx>,
     main: Lanes<'e, 'ctx>,
@@ -64,7 +64,7 @@ fn half_arc<'e, 'ctx>(magnitude: Lanes<'e, 'ctx>) -> HalfArc<'e, 'ctx> {
     HalfArc { far, main, rest }
 }
 
-/// `asin x`, NaN beyond 1. Error at most 1.95 ulp (f32) and 1.6 ulp (f64).
+/// Returns `asin x`, NaN beyond 1. Error at most 1.95 ulp (f32) and 1.6 ulp (f64).
 pub fn asin<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let HalfArc { far, main, rest } = half_arc(x.fabs());
     let (high, low) = half_pi(x);
@@ -72,7 +72,7 @@ pub fn asin<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     far.select(beyond, main + rest).copysign(x)
 }
 
-/// `acos x`, NaN beyond 1. Error at most 1.2 ulp.
+/// Returns `acos x`, NaN beyond 1. Error at most 1.2 ulp.
 pub fn acos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let HalfArc { far, main, rest } = half_arc(x.fabs());
     let (high, low) = half_pi(x);
@@ -85,22 +85,22 @@ pub fn acos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     offset.fma(high, main) + offset.fma(low, rest)
 }
 
-/// The angle of a quotient `min / max` of two magnitudes, unfolded to the quadrant: `pi / 2` minus it where the two
-/// changed places (`swapped`), and `pi` minus that where the abscissa is negative.
+/// Returns the angle for the quotient `least / greatest` of two magnitudes, unfolded to the quadrant: `pi / 2` minus
+/// the angle if the two are `swapped`, and `pi` minus that if the abscissa is negative.
 fn unfolded_angle<'e, 'ctx>(
     least: Lanes<'e, 'ctx>,
     greatest: Lanes<'e, 'ctx>,
     swapped: Lanes<'e, 'ctx>,
     negative: Option<Lanes<'e, 'ctx>>,
 ) -> Lanes<'e, 'ctx> {
-    // Beyond one half atan q = pi/4 + atan((q - 1) / (q + 1)), with the one division there is.
+    // Above one half, atan q = pi/4 + atan((q - 1) / (q + 1)); still a single division.
     let far = (least * 2.0).gt(greatest);
     let numerator = far.select(least - greatest, least);
     let denominator = far.select(least + greatest, greatest);
     let t = numerator / denominator;
     let z = t * t;
     let angle = (t * z).fma(z.polynomial(by_precision(z, ATAN_F32, ATAN_F64)), t);
-    // In eighths of a turn: base + sign * angle.
+    // In multiples of pi/4: base + sign * angle.
     let far = far.select(t.constant(1.0), 0.0);
     let mut base = swapped.select(far.constant(2.0) - far, far);
     let mut flip = swapped;
@@ -113,21 +113,21 @@ fn unfolded_angle<'e, 'ctx>(
     base.fma(high * 0.5, base.fma(low * 0.5, angle))
 }
 
-/// `atan x`. Error at most 1.6 ulp (f32) and 1.4 ulp (f64).
+/// Returns `atan x`. Error at most 1.6 ulp (f32) and 1.4 ulp (f64).
 pub fn atan<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (magnitude, one) = (x.fabs(), x.constant(1.0));
     let swapped = magnitude.gt(one);
     unfolded_angle(swapped.select(one, magnitude), swapped.select(magnitude, one), swapped, None).copysign(x)
 }
 
-/// The angle of the point (`x`, `y`) in (-pi, pi], with the signs of zeros and infinities as in C. Error at most 1.85
-/// ulp (f32) and 1.65 ulp (f64).
+/// Returns the angle of the point (`x`, `y`) in (-pi, pi], with the signs of zeros and infinities as in C. Error at
+/// most 1.85 ulp (f32) and 1.65 ulp (f64).
 pub fn atan2<'e, 'ctx>(y: Lanes<'e, 'ctx>, x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (up, along) = (y.fabs(), x.fabs());
     let swapped = up.gt(along);
     let (least, greatest) = (swapped.select(along, up), swapped.select(up, along));
-    // Huge magnitudes are made smaller, so that their sum is finite, and tiny ones greater, so that their difference is
-    // not subnormal; infinities become a point of the same angle.
+    // Scale huge magnitudes down so that their sum is finite, and tiny ones up so that their difference is not
+    // subnormal. Replace infinities by a point with the same angle.
     let (huge, tiny, grow) = by_precision(x, (1e30, 1e-25, 2f64.powi(48)), (1e300, 1e-280, 2f64.powi(96)));
     let (shrink, infinity) = (0.0625, x.constant(f64::INFINITY));
     let scale = greatest.lt(tiny).select(x.constant(grow), 1.0);

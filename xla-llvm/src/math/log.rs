@@ -5,11 +5,11 @@ use super::wide::{Wide, exact_product, exact_sum, exact_sum_ordered};
 use super::{by_precision, ln2_parts};
 use crate::lanes::{Lanes, Scalar};
 
-/// `(log(1+f) - f + f^2/2) / f^3` on `|f| <= 1/3`.
+/// Coefficients of `(log(1+f) - f + f^2/2) / f^3` on `|f| <= 1/3`.
 pub(super) const CUBIC_F32: &[f64] =
     &[0.33333215, -0.24999784, 0.20010477, -0.16681208, 0.14004435, -0.12172952, 0.13992576, -0.1294644];
 
-/// `(2 atanh s - 2 s) / s^3` in `s^2` on `|s| <= 1/5`.
+/// Coefficients of `(2 atanh s - 2 s) / s^3` in `s^2` on `|s| <= 1/5`.
 const ATANH_F64: &[f64] = &[
     0.666666666666666,
     0.4000000000005664,
@@ -21,7 +21,7 @@ const ATANH_F64: &[f64] = &[
     0.13842533278657784,
 ];
 
-/// `(atanh s - s - s^3/3) / s^5` in `s^2` on `|s| <= 1/5`.
+/// Coefficients of `(atanh s - s - s^3/3) / s^5` in `s^2` on `|s| <= 1/5`.
 const TAIL_F32: &[f64] = &[0.20000196, 0.14262822, 0.11936092];
 const TAIL_F64: &[f64] = &[
     0.19999999999999862,
@@ -34,7 +34,7 @@ const TAIL_F64: &[f64] = &[
     0.06285653015384317,
 ];
 
-/// A positive finite number as `2^k m` with `2/3 <= m < 4/3`; also returns `k` as an integer.
+/// Decomposition of a positive finite number as `2^k m` with `2/3 <= m < 4/3`; `exponent` is `k` as an integer.
 struct Split<'e, 'ctx> {
     k: Lanes<'e, 'ctx>,
     exponent: Lanes<'e, 'ctx>,
@@ -47,7 +47,7 @@ fn split<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Split<'e, 'ctx> {
         (23, f64::from(f32::MIN_POSITIVE), 0x3f2a_aaab),
         (52, f64::MIN_POSITIVE, 0x3fe5_5555_5555_5555),
     );
-    // Subnormals are brought into the normal range first.
+    // Scale subnormals into the normal range first.
     let subnormal = x.lt(least_normal);
     let (lift, lifted) = if x.may_flush() { lifted_as_integer(x) } else { (mantissa + 2, x * 2f64.powi(mantissa + 2)) };
     let bits = subnormal.select(lifted, x).bits();
@@ -57,8 +57,8 @@ fn split<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Split<'e, 'ctx> {
     Split { k: exponent.small_to_float(), exponent, m }
 }
 
-/// A positive subnormal `x` as `2^-k y` without arithmetic on `x`, which may be flushed; returns `k` and `y`. The bits
-/// of `x` are those of an integer, and the low bits of a power of two that has the integer's unit in its last place.
+/// Decomposes a positive subnormal `x` as `2^-k y` without arithmetic on `x`, which might be flushed; returns `k` and
+/// `y`. The bits of `x` are an integer. As the low bits of a power of two whose last place is 1, they add this integer.
 fn lifted_as_integer<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> (i32, Lanes<'e, 'ctx>) {
     let (lift, power, bits) = by_precision(
         x,
@@ -68,17 +68,17 @@ fn lifted_as_integer<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> (i32, Lanes<'e, 'ctx>) {
     (lift, (x.bits() | bits).as_float() - power)
 }
 
-/// `k ln 2 + log(1 + f + low)` for `|f| <= 1/3` and a tiny `low`.
+/// Returns `k ln 2 + log(1 + f + low)` for `|f| <= 1/3` and a tiny `low`.
 fn log_of_split<'e, 'ctx>(k: Lanes<'e, 'ctx>, f: Lanes<'e, 'ctx>, low: Option<Lanes<'e, 'ctx>>) -> Lanes<'e, 'ctx> {
     let ln2 = ln2_parts(f);
     let mut rest = k * ln2.1;
     if let Some(low) = low {
-        // log(1 + f + low) = log(1 + f) + low / (1 + f) + ..., and 1 - f is the quotient near enough.
+        // log(1 + f + low) = log(1 + f) + low / (1 + f) + ..., where 1 - f approximates 1 / (1 + f) sufficiently.
         rest = rest + low - low * f;
     }
     let square = f * f;
     if f.scalar() == Scalar::F64 {
-        // log(1 + f) = f - f^2/2 + s (f^2/2 + r(s^2)), s = f / (2 + f): what s loses by rounding hardly counts.
+        // log(1 + f) = f - f^2/2 + s (f^2/2 + r(s^2)), s = f / (2 + f); the rounding error of s hardly matters.
         let s = f / (f + 2.0);
         let z = s * s;
         let r = z * z.polynomial(ATANH_F64);
@@ -91,26 +91,26 @@ fn log_of_split<'e, 'ctx>(k: Lanes<'e, 'ctx>, f: Lanes<'e, 'ctx>, low: Option<La
     }
 }
 
-/// Replaces the result where `x` is not positive and finite.
+/// Replaces the result `y` where `x` is not positive and finite.
 pub(super) fn with_log_specials<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let infinity = x.constant(f64::INFINITY);
     let bad = x.eq(0.0).select(-infinity, f64::NAN);
     x.gt(0.0).select(x.lt(infinity).select(y, x), bad)
 }
 
-/// `log x`. Error at most 0.85 ulp (f32) and 0.75 ulp (f64).
+/// Returns `log x`. Error at most 0.85 ulp (f32) and 0.75 ulp (f64).
 pub fn log<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let Split { k, m, .. } = split(x);
     with_log_specials(x, log_of_split(k, m - 1.0, None))
 }
 
-/// `log(1 + x)`. Error at most 1.05 ulp (f32) and 0.85 ulp (f64).
+/// Returns `log(1 + x)`. Error at most 1.05 ulp (f32) and 0.85 ulp (f64).
 pub fn log1p<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let sum = exact_sum(x.constant(1.0), x);
     with_log_specials(sum.high, log_of_sum(sum, None)).copysign(x)
 }
 
-/// `log((high + low) 2^doublings)` for a positive finite sum.
+/// Returns `log((high + low) 2^doublings)` for a positive finite sum.
 pub(super) fn log_of_sum<'e, 'ctx>(sum: Wide<'e, 'ctx>, doublings: Option<Lanes<'e, 'ctx>>) -> Lanes<'e, 'ctx> {
     let Split { k, exponent, m } = split(sum.high);
     let low = sum.low * (-exponent).power_of_two_or_zero();
@@ -118,8 +118,8 @@ pub(super) fn log_of_sum<'e, 'ctx>(sum: Wide<'e, 'ctx>, doublings: Option<Lanes<
     log_of_split(k, m - 1.0, Some(low))
 }
 
-/// `log x` as a two-word number with a relative error near 2^-33 (f32) and 2^-64 (f64), for the power function. `x`
-/// must be positive and finite.
+/// Returns `log x` as a double-word number with a relative error near 2^-33 (f32) and 2^-64 (f64), for the power
+/// function. `x` must be positive and finite.
 pub(super) fn log_wide<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     let Split { k, m, .. } = split(x);
     let f = m - 1.0;
@@ -139,7 +139,7 @@ pub(super) fn log_wide<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     let cubic = exact_sum_ordered(cubic.high, cubic.low + tail);
     let twice = Wide { high: s.high * 2.0, low: s.low * 2.0 };
     let log = twice.plus_smaller(twice.times(cubic));
-    // k ln 2: its first part times k is exact.
+    // k ln 2: the product of its first part and k is exact.
     let ln2 = ln2_parts(f);
     let main = exact_sum(k * ln2.0, log.high);
     exact_sum_ordered(main.high, main.low + (log.low + k * ln2.1))

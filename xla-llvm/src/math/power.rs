@@ -6,17 +6,19 @@ use super::log::{log_wide, with_log_specials};
 use super::wide::{Wide, exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
 
-/// `x^y` as IEEE 754 has it: 1 for `x = 1` or `y = 0`, even of NaN; negative `x` only to integral powers. Error at
-/// most 0.95 ulp (f32) and 0.9 ulp (f64). Subnormal operands are not zeros where subnormals are flushed, either: with
-/// them, negative and NaN bases would have powers.
+/// Returns `x^y` as defined by IEEE 754: 1 for `x = 1` or `y = 0`, even for NaN; negative `x` only with integral `y`.
+/// Error at most 0.95 ulp (f32) and 0.9 ulp (f64).
+///
+/// Subnormal operands are not treated as zero even if subnormals are flushed: as zeros, negative and NaN bases would
+/// have powers.
 pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (magnitude, infinity) = (x.fabs(), x.constant(f64::INFINITY));
     let log = log_wide(magnitude);
-    // The power is 1 + y log x for exponents as small as the least normal number, and rounds to 1.
+    // For exponents as small as the least normal number, the power is 1 + y log x and rounds to 1.
     let (x, y) = (x.without_subnormals(), y.without_subnormals());
     let log_high = with_log_specials(x.fabs(), log.high);
-    // y log x in two words, y being kept from where a product of it might overflow on the way; where it is beyond every
-    // exponent of the type, or not finite, the first word is enough.
+    // y log x in two words. y is clamped so that no intermediate product overflows. If the product is beyond all
+    // exponents of the type or not finite, the first word is sufficient.
     let limit = by_precision(x, 2f64.powi(100), 2f64.powi(900));
     let factor = y.within(-limit, limit);
     let product = exact_product(factor, log_high);
@@ -35,15 +37,15 @@ pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> 
     one.select(x.constant(1.0), power)
 }
 
-/// `x^(1/3)`, of negative numbers too. Error at most 0.8 ulp (f32) and 0.75 ulp (f64).
+/// Returns `x^(1/3)`, also for negative numbers. Error at most 0.8 ulp (f32) and 0.75 ulp (f64).
 pub fn cbrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
-    // Numbers so small that the residue below would be subnormal are brought up first.
+    // Scale up small numbers for which the residue below would be subnormal.
     let (small, lift, drop) = by_precision(x, (-90, 60, -20), (-900, 120, -40));
     let small = magnitude.lt(2f64.powi(small));
     let a = small.select(magnitude * 2f64.powi(lift), magnitude);
     let r = inverse_cube_root(a);
-    // The root itself, and one Newton step with an exact residue.
+    // Compute the root, then one Newton step with an exact residue.
     let y = a * r * r;
     let square = exact_product(y, y);
     let residue = (-square.high).fma(y, a) - square.low * y;
@@ -53,11 +55,11 @@ pub fn cbrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     finite.select(y.copysign(x), x)
 }
 
-/// `a^(-1/3)` to nearly the precision of the lanes, without a division: a third of the exponent field, negated, is a
-/// guess within 4 %; each step takes the error to its fourth power, nearly.
+/// Returns `a^(-1/3)` to nearly the precision of the lanes, without a division. One third of the exponent field,
+/// negated, is an initial guess within 4 %; each step raises the error to almost its fourth power.
 fn inverse_cube_root<'e, 'ctx>(a: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let mut r = if a.scalar() == Scalar::F64 {
-        // The upper halves of the bits are guess enough, and convert everywhere.
+        // The upper halves of the bits suffice for the guess, and every target can convert them.
         let upper = a.bits().lshr(32).small_to_float();
         let guess = upper.fma(-1.0 / 3.0, f64::from(0x553e_f0ff_u32));
         (guess.nearest_multiple(1.0).small_to_int() << 32).as_float()
@@ -78,7 +80,7 @@ fn x_minus_product<'e, 'ctx>(a: Lanes<'e, 'ctx>, r: Lanes<'e, 'ctx>) -> Lanes<'e
     (-(a * r)).fma(r * r, 1.0)
 }
 
-/// `1 / sqrt x`; infinity of the zero's sign at zero. Error at most 1.5 ulp.
+/// Returns `1 / sqrt x`; at zero, infinity with the zero's sign. Error at most 1.5 ulp.
 pub fn rsqrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     x.constant(1.0) / x.sqrt()
 }

@@ -7,10 +7,10 @@ use super::huge_angle::reduce_huge;
 use super::wide::{exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
 
-/// `pi / 2` in parts, each so short that its product with a quotient below the limit is exact: in an FMA any part is.
+/// `pi / 2` in parts. Without FMA, each part is short enough that its product with a quotient below the limit is exact.
 struct Reduction {
     parts: &'static [f64],
-    /// Magnitudes from here on are reduced in integers.
+    /// Magnitudes from this limit on are reduced in integer arithmetic.
     limit: f64,
 }
 
@@ -27,7 +27,7 @@ const PLAIN_F64: Reduction = Reduction {
     limit: 1048576.0,
 };
 
-/// `(sin r - r) / r^3` and `(cos r - 1 + r^2/2) / r^4` in `r^2` on `|r| <= pi / 4`.
+/// Coefficients of `(sin r - r) / r^3` and `(cos r - 1 + r^2/2) / r^4` in `r^2` on `|r| <= pi / 4`.
 const SINE_F32: &[f64] = &[-0.16666654, 0.008332106, -0.0001950789];
 const SINE_F64: &[f64] = &[
     -0.1666666666666663,
@@ -47,15 +47,15 @@ const COSINE_F64: &[f64] = &[
     -1.1357336704679859e-11,
 ];
 
-/// A magnitude `x = q pi / 2 + r` with `|r| <= pi / 4`: the sine and cosine of `r`, and `q`, of which the low two bits
-/// count.
+/// Reduced magnitude `x = q pi / 2 + r` with `|r| <= pi / 4`: the sine and cosine of `r`, and `q`, of which only the
+/// two lowest bits matter.
 struct Octant<'e, 'ctx> {
     quadrant: Lanes<'e, 'ctx>,
     sine: Lanes<'e, 'ctx>,
     cosine: Lanes<'e, 'ctx>,
 }
 
-/// A magnitude as `[k, r, low]`, `k pi / 2 + r + low`.
+/// Reduces a magnitude to `[k, r, low]` with the value `k pi / 2 + r + low`.
 fn reduce<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] {
     let fused = x.float_abilities().fma;
     let Reduction { parts, limit } = match fused {
@@ -66,7 +66,7 @@ fn reduce<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] {
     let [exact @ .., main, last] = parts else {
         return [k, x, x];
     };
-    // These steps are exact; what the next one loses goes into the second word, together with the last part.
+    // These steps are exact. The rounding error of the next step is added to the second word, with the last part.
     let before = exact.iter().fold(x, |r, &part| k.fma(-part, r));
     let product = exact_product(k, k.constant(*main));
     let r = exact_sum_ordered(before, -product.high);
@@ -90,19 +90,19 @@ fn octant<'e, 'ctx>(magnitude: Lanes<'e, 'ctx>) -> Octant<'e, 'ctx> {
     let small = (z * z).fma(z.polynomial(by_precision(r, COSINE_F32, COSINE_F64)), -(r * low));
     let half = z * 0.5;
     let cosine = half.constant(1.0) - half;
-    // The rounding error of 1 - z/2, computed exactly, is added back.
+    // Add back the rounding error of 1 - z/2, which is computed exactly.
     let cosine = cosine + ((cosine.constant(1.0) - cosine - half) + small);
     Octant { quadrant: k.small_to_int(), sine, cosine }
 }
 
 impl<'e, 'ctx> Octant<'e, 'ctx> {
-    /// Whether sine and cosine change places.
+    /// Whether sine and cosine are swapped.
     fn odd(&self) -> Lanes<'e, 'ctx> {
         (self.quadrant & 1).ne(0)
     }
 }
 
-/// `x`, negated where the second bit of `quadrant` is set, and again where `sign` is negative.
+/// Negates `x` where the second bit of `quadrant` is set, and again where `sign` is negative.
 fn with_sign<'e, 'ctx>(
     x: Lanes<'e, 'ctx>,
     quadrant: Lanes<'e, 'ctx>,
@@ -116,19 +116,19 @@ fn with_sign<'e, 'ctx>(
     (x.bits() ^ (flip & (1_i64 << (top + 1)))).as_float()
 }
 
-/// `sin x` for any finite `x`. Error at most 0.9 ulp (f32) and 0.8 ulp (f64).
+/// Returns `sin x` for any finite `x`. Error at most 0.9 ulp (f32) and 0.8 ulp (f64).
 pub fn sin<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let octant = octant(x.fabs());
     with_sign(octant.odd().select(octant.cosine, octant.sine), octant.quadrant, Some(x))
 }
 
-/// `cos x` for any finite `x`. Error at most 0.9 ulp (f32) and 0.8 ulp (f64).
+/// Returns `cos x` for any finite `x`. Error at most 0.9 ulp (f32) and 0.8 ulp (f64).
 pub fn cos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let octant = octant(x.fabs());
     with_sign(octant.odd().select(octant.sine, octant.cosine), octant.quadrant + 1, None)
 }
 
-/// `sin x` and `cos x`, which share most of their work.
+/// Returns `sin x` and `cos x`, which share most of their work.
 pub fn sin_cos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> (Lanes<'e, 'ctx>, Lanes<'e, 'ctx>) {
     let octant = octant(x.fabs());
     let odd = octant.odd();
@@ -137,7 +137,7 @@ pub fn sin_cos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> (Lanes<'e, 'ctx>, Lanes<'e, 'ctx
     (sine, cosine)
 }
 
-/// `tan x` for any finite `x`. Error at most 2.25 ulp (f32) and 1.85 ulp (f64).
+/// Returns `tan x` for any finite `x`. Error at most 2.25 ulp (f32) and 1.85 ulp (f64).
 pub fn tan<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let octant = octant(x.fabs());
     let odd = octant.odd();

@@ -1,38 +1,39 @@
-//! A GPU's approximate instructions, with the errors that the PTX ISA (9.1, "Floating Point Instructions") allows them:
-//! reciprocals and quotients.
+//! Approximate GPU instructions for reciprocals and quotients, with the errors that the PTX ISA (9.1, "Floating Point
+//! Instructions") allows.
 //!
-//! On the host, for GPU kernels that run there, they are computed exactly, or with an error on one side
-//! ([`Approximations`](crate::emitter::Approximations)), so that tests see what the document allows and not what one
-//! device does.
+//! For GPU kernels that run on the host, they are computed exactly or with a one-sided error
+//! ([`Approximations`](crate::emitter::Approximations)), so that tests cover the documented behaviour instead of the
+//! behaviour of one device.
 
 use crate::emitter::Side;
 use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
 
-/// An instruction of one operand.
+/// Approximate instruction with one operand.
 pub(super) struct Instruction {
-    /// LLVM's intrinsic, and whether it is overloaded over the operand's type.
+    /// Name of LLVM's intrinsic.
     pub name: &'static str,
+    /// Whether the intrinsic is overloaded over the operand's type.
     pub overloaded: bool,
-    /// Subnormal operands and results become zero.
+    /// Whether subnormal operands and results are flushed to zero.
     pub flushes: bool,
     pub group: Group,
     pub bound: Bound,
 }
 
-/// Instructions whose results are [wrong on the same side](crate::emitter::Approximations).
+/// Group of instructions whose errors have [one common sign](crate::emitter::Approximations).
 #[derive(Clone, Copy)]
 pub(super) enum Group {
     Powers,
     Reciprocals,
 }
 
-/// Documented error.
+/// Documented error of an instruction.
 #[derive(Clone, Copy)]
 pub(super) enum Bound {
-    /// Units of the last place of the correctly rounded result.
+    /// Error in units of the last place, from the correctly rounded result.
     Ulp(i64),
-    /// Relative.
+    /// Relative error.
     Relative(f64),
 }
 
@@ -44,19 +45,19 @@ const RCP: Instruction = Instruction {
     bound: Bound::Ulp(1),
 };
 
-/// `1 / x` within 1 ulp; zero and infinity for what is subnormal, and where the result is.
+/// `rcp.approx.ftz`: returns `1 / x` within 1 ulp; subnormal operands and results are flushed to zero.
 pub(super) fn rcp<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     RCP.emit(x, |x| x.constant(1.0) / x)
 }
 
-/// `1 / sqrt x` within 2^-22.9, relative.
+/// `rsqrt.approx`: returns `1 / sqrt x` with a relative error of 2^-22.9.
 pub(super) fn rsqrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let bound = Bound::Relative(2f64.powf(-22.9));
     let rsqrt = Instruction { name: "llvm.nvvm.rsqrt.approx.f", flushes: false, bound, ..RCP };
     rsqrt.emit(x, |x| x.constant(1.0) / x.sqrt())
 }
 
-/// `x / y` within 2 ulp of the correctly rounded quotient, of all numbers.
+/// `div.full`: returns `x / y` within 2 ulp of the correctly rounded quotient, for all numbers.
 pub(super) fn divide<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     if on_gpu(x) {
         return x.in_parts(1, y, |x, y| x.call_plain("llvm.nvvm.div.full", &[], &[y.raw()]));
@@ -64,12 +65,12 @@ pub(super) fn divide<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<
     Instruction { bound: Bound::Ulp(2), ..RCP }.wrong(x / y)
 }
 
-/// Whether functions of such lanes are built on these instructions.
+/// Whether functions of these lanes are built on approximate instructions.
 pub(crate) fn serves(x: Lanes<'_, '_>) -> bool {
     x.scalar() == Scalar::F32 && x.emitter().target().simt().is_some()
 }
 
-/// `1 / x` for a normal number, near enough to be corrected by the residue; correctly rounded for processors.
+/// Returns `1 / x` for a normal number, accurate enough for correction by a residue; correctly rounded on CPUs.
 pub(in crate::math) fn near_reciprocal<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     if serves(x) { rcp(x) } else { x.constant(1.0) / x }
 }
@@ -79,7 +80,7 @@ pub(super) fn on_gpu(x: Lanes<'_, '_>) -> bool {
 }
 
 impl Instruction {
-    /// The intrinsic, of scalars, or what is `exact` in `f64`.
+    /// Emits the intrinsic per scalar on GPUs; on the host, computes `exact` in `f64` and adds the error.
     pub fn emit<'e, 'ctx>(
         &self,
         x: Lanes<'e, 'ctx>,
@@ -110,7 +111,7 @@ impl Instruction {
         if self.flushes { subnormal.select(x.constant(0.0).copysign(x), x) } else { x }
     }
 
-    /// -1, 0 or 1: the side on which results are wrong.
+    /// Returns the sign of the error: -1, 0 or 1.
     fn side(&self, x: Lanes<'_, '_>) -> i64 {
         let sides = x.emitter().options().approximations;
         match self.group {
@@ -120,7 +121,7 @@ impl Instruction {
         .steps()
     }
 
-    /// Steps away from a correctly rounded result, if that is a normal number.
+    /// Moves a correctly rounded result by the documented error, if it is a normal number.
     fn wrong<'e, 'ctx>(&self, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let (Bound::Ulp(ulp), side @ (-1 | 1)) = (self.bound, self.side(y)) else {
             return y;
