@@ -1,20 +1,20 @@
-//! The elementwise operations of HLO over lanes, for every element type.
+//! Elementwise operations of HLO over lanes, for every element type.
 //!
-//! A [`Value`] is what one HLO element is in registers, in as many lanes as the code around it works on. Lanes have one
-//! of two forms, made into each other when needed, so that data movement moves bits and a chain of operations converts
-//! no more than it must:
+//! A [`Value`] is one HLO element in registers, for each lane of the surrounding code. Lanes have one of two forms,
+//! which are converted on demand, so that data movement moves bits and a chain of operations converts no more than
+//! necessary:
 //!
-//! | element type | stored: as in memory | computed: as arithmetic wants it |
+//! | element type | stored: as in memory | computed: for arithmetic |
 //! | --- | --- | --- |
 //! | `pred` | `i8`, 0 or 1 | `i1`, a mask |
 //! | `s1`..`s4`, `u1`..`u4` | `i8` | `i8`, sign- or zero-extended |
-//! | `f16`, `bf16`, `f8*`, `f6*`, `f4*` | their bits in `i16` or `i8` | `f32` |
-//! | other integers, `f32`, `f64` | themselves | themselves |
-//! | `c64`, `c128` | real and imaginary part, apart | the same |
+//! | `f16`, `bf16`, `f8*`, `f6*`, `f4*` | bits in `i16` or `i8` | `f32` |
+//! | other integers, `f32`, `f64` | unchanged | unchanged |
+//! | `c64`, `c128` | separate real and imaginary part | separate real and imaginary part |
 //!
-//! Corner cases are those of the evaluator in `xla-hlo`. Floats narrower than `f32` are computed in `f32` and rounded
-//! after each operation, if the emitter's options do not say otherwise. An operation that an element type does not have
-//! is an `InvalidArgument`.
+//! Corner cases agree with the evaluator in `xla-hlo`. Floats narrower than `f32` are computed in `f32` and rounded
+//! after each operation, unless the emitter's options specify otherwise. An operation that is not defined for an
+//! element type is an `InvalidArgument` error.
 
 mod compare;
 mod complex;
@@ -39,8 +39,12 @@ pub use memory::{array_bytes, constant, constant_array, gather, load, load_align
 pub(crate) use scalar::stored_scalar;
 pub use value::Value;
 
-/// An operation of [`Family::Elementwise`](xla_hlo::ops::Family) on elements of its operands, all in equally many
-/// lanes; `result` is the element type of its result. `Error::Internal` for another operation or too few operands.
+/// Applies an operation of [`Family::Elementwise`](xla_hlo::ops::Family) to elements of its operands, which must all
+/// have the same number of lanes; `result` is the element type of its result.
+///
+/// # Errors
+///
+/// `Internal` for other operations or too few operands.
 pub fn operation<'e, 'ctx>(
     e: &'e Emitter<'ctx>,
     op: &Op,
@@ -60,7 +64,7 @@ pub fn operation<'e, 'ctx>(
     }
 }
 
-/// A function of one element.
+/// Applies a function of one element.
 pub fn unary<'e, 'ctx>(_: &'e Emitter<'ctx>, op: UnaryOp, x: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
     let ty = x.element_type();
     let value = match ty.kind() {
@@ -72,7 +76,7 @@ pub fn unary<'e, 'ctx>(_: &'e Emitter<'ctx>, op: UnaryOp, x: Value<'e, 'ctx>) ->
     value.ok_or_else(|| undefined(op.opcode(), ty))
 }
 
-/// A function of two elements of one type, in equally many lanes.
+/// Applies a function of two elements of one type, with the same number of lanes.
 pub fn binary<'e, 'ctx>(
     _: &'e Emitter<'ctx>,
     op: BinaryOp,

@@ -9,7 +9,7 @@ use super::{binary, same_type};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// A comparison; the result is `pred`. Complex numbers have equality alone.
+/// Compares two elements; the result is `pred`. Complex numbers only support equality.
 pub fn compare<'e, 'ctx>(
     _: &'e Emitter<'ctx>,
     op: &Compare,
@@ -42,7 +42,7 @@ pub fn compare<'e, 'ctx>(
     Ok(Value::new(ElementType::Pred, mask))
 }
 
-/// `x` where `pred`, else `y`, in equally many lanes.
+/// Selects `x` where `pred` is true, and `y` elsewhere; both have the same number of lanes.
 pub fn select<'e, 'ctx>(
     _: &'e Emitter<'ctx>,
     pred: Value<'e, 'ctx>,
@@ -56,7 +56,7 @@ pub fn select<'e, 'ctx>(
     Ok(select_lanes(pred.lanes(), x, y))
 }
 
-/// `x` in the lanes of the mask, else `y`, which has the same element type.
+/// Selects `x` in the lanes of the mask, and `y` elsewhere; both have the same element type.
 pub fn select_lanes<'e, 'ctx>(mask: Lanes<'e, 'ctx>, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Value<'e, 'ctx> {
     let ty = x.element_type();
     match (x.imaginary(), y.imaginary()) {
@@ -66,7 +66,7 @@ pub fn select_lanes<'e, 'ctx>(mask: Lanes<'e, 'ctx>, x: Value<'e, 'ctx>, y: Valu
     }
 }
 
-/// `min(max(low, x), high)`; a NaN among the three is the result.
+/// Returns `min(max(low, x), high)`; NaN if one of the three is NaN.
 pub fn clamp<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     low: Value<'e, 'ctx>,
@@ -98,7 +98,7 @@ fn ordered<'e, 'ctx>(
     }
 }
 
-/// An integer whose order is the total order of the patterns: -NaN < -inf < -1 < -0 < 0 < 1 < inf < NaN.
+/// Returns an integer with the total order of the patterns: -NaN < -inf < -1 < -0 < 0 < 1 < inf < NaN.
 fn total_order_key<'e, 'ctx>(ty: ElementType, stored: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let bits = stored.cast_bits(Scalar::Int(stored.scalar().bits()));
     if !ty.is_signed() {
@@ -106,6 +106,6 @@ fn total_order_key<'e, 'ctx>(ty: ElementType, stored: Lanes<'e, 'ctx>) -> Lanes<
     }
     let lane_bits = i64::from(bits.scalar().bits());
     let pattern = bits << (lane_bits - ty.bit_width() as i64);
-    // Negative patterns count down: all bits but the sign are flipped.
+    // Negative patterns are in descending order: flip all bits but the sign.
     pattern ^ pattern.ashr(lane_bits - 1).lshr(1)
 }

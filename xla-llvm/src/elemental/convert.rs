@@ -1,4 +1,4 @@
-//! Conversions between element types, by number and by bits.
+//! Conversions between element types, by value and by bits.
 
 use xla_hlo::{ElementKind, ElementType, Error, FloatFormat, Result};
 
@@ -9,8 +9,10 @@ use super::value::Value;
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
-/// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no others.
+/// Converts a number to another element type, rounded once to nearest even.
+///
+/// Floats are truncated to integers with saturation, NaN to 0. Integers wrap. All numbers but zero are true. Complex
+/// numbers can be converted only to complex types.
 pub fn convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
     let from = x.element_type();
     if from == to {
@@ -44,7 +46,7 @@ fn real_to<'e, 'ctx>(x: Value<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
     }
 }
 
-/// The same bits as another element type of the same width.
+/// Reinterprets the bits as another element type of the same width.
 pub fn bitcast_convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
     let from = x.element_type();
     if from == to {
@@ -55,7 +57,7 @@ pub fn bitcast_convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: E
             "bitcast-convert of one element needs types of one width that are not complex, not {from} and {to}"
         )));
     }
-    // A narrow integer's unused bits are copies of its sign; a float's, if it has any, are zero.
+    // Unused bits of narrow integers are copies of the sign; unused bits of narrow floats are zero.
     let bits = x.stored_lanes().cast_bits(Scalar::Int(stored_scalar(from).bits()));
     let bits = match to.kind() {
         ElementKind::Float => low_bits(bits, to),
@@ -64,8 +66,8 @@ pub fn bitcast_convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: E
     Ok(Value::stored(to, bits.cast_bits(stored_scalar(to))))
 }
 
-/// A float rounded as if it had `exponent_bits` and `mantissa_bits`: to nearest even, then infinity for exponents
-/// beyond that range and zero below its normal numbers. NaN stays.
+/// Rounds a float to `exponent_bits` and `mantissa_bits`: to nearest even, then to infinity above the exponent range
+/// and to zero below the normal numbers. NaN is preserved.
 pub fn reduce_precision<'e, 'ctx>(
     _: &'e Emitter<'ctx>,
     x: Value<'e, 'ctx>,
@@ -87,7 +89,7 @@ pub fn reduce_precision<'e, 'ctx>(
     Ok(Value::stored(ty, reduced.cast_bits(stored.scalar())))
 }
 
-/// An integer as a 64-bit index, clamped to `0..=room` in its own signedness.
+/// Converts an integer to a 64-bit index, clamped to `0..=room` in its own signedness.
 pub fn clamped_index<'e, 'ctx>(x: Value<'e, 'ctx>, room: u64) -> Lanes<'e, 'ctx> {
     let room = i64::try_from(room).unwrap_or(i64::MAX);
     let lanes = x.lanes();
@@ -99,7 +101,7 @@ pub fn clamped_index<'e, 'ctx>(x: Value<'e, 'ctx>, room: u64) -> Lanes<'e, 'ctx>
     clamped.zext(64)
 }
 
-/// The bits that belong to the type, the others zero.
+/// Returns the bits that belong to the type, with the others zero.
 fn low_bits<'e, 'ctx>(bits: Lanes<'e, 'ctx>, ty: ElementType) -> Lanes<'e, 'ctx> {
     let unused = i64::from(bits.scalar().bits()) - ty.bit_width() as i64;
     if unused > 0 { (bits << unused).lshr(unused) } else { bits }
@@ -114,7 +116,7 @@ fn float_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
     }
 }
 
-/// From lanes of an integer; a truth value counts as 0 or 1.
+/// Converts integer lanes; a truth value counts as 0 or 1.
 fn integer_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool, to: ElementType) -> Value<'e, 'ctx> {
     let extended = |bits: u32| if signed { x.sext(bits) } else { x.zext(bits) };
     match to.kind() {
@@ -131,7 +133,7 @@ fn integer_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool, to: ElementType) -> Va
                 ElementType::F64 => float(x, Scalar::F64),
                 ElementType::F32 => float(x, Scalar::F32),
                 _ if x.scalar().bits() <= 16 => float(x, Scalar::F32),
-                // The narrow type's rounding must see the number itself, not one rounded before.
+                // Rounding to the narrow type must see the exact number, not a rounded one.
                 _ => float(with_sticky_bit(x, signed), Scalar::F64),
             };
             Value::stored(to, format::encode(to, exact))
@@ -139,8 +141,8 @@ fn integer_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool, to: ElementType) -> Va
     }
 }
 
-/// An integer that `f64` holds exactly and that rounds to any type of at most 24 bits as the given one would: bits that
-/// `f64` would lose are cut off, and one of the others set if there were any.
+/// Returns an integer that `f64` holds exactly and that rounds to any type of at most 24 bits like `x`: the bits that
+/// `f64` would lose are cleared, and the lowest remaining bit is set if any of them was set (sticky bit).
 fn with_sticky_bit<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool) -> Lanes<'e, 'ctx> {
     if x.scalar().bits() <= 32 {
         return x;
@@ -148,7 +150,7 @@ fn with_sticky_bit<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool) -> Lanes<'e, 'ctx
     let lost = x & 0xfff;
     let sticky = lost.ne(0).select(x.int(0x1000), 0);
     let cut = (x & !0xfff) | sticky;
-    // Small numbers lose nothing and keep their low bits.
+    // Small numbers lose no bits and are unchanged.
     let magnitude = if signed { x ^ x.ashr(63) } else { x };
     magnitude.ult(1 << 53).select(x, cut)
 }
@@ -159,7 +161,7 @@ fn reduce_bits<'e, 'ctx>(
     exponent_bits: u32,
     mantissa_bits: u32,
 ) -> Lanes<'e, 'ctx> {
-    // Room for the carry out of the narrow types' magnitudes.
+    // Extend narrow types, for the carry out of their magnitudes.
     let lane_bits = bits.scalar().bits();
     let bits = if lane_bits < 32 { bits.zext(32) } else { bits };
     let sign_bit = format.sign_bit() as i64;
@@ -180,7 +182,7 @@ fn reduce_bits<'e, 'ctx>(
     let mut too_great = magnitude.ugt(format.greatest() as i64);
     let mut reduced = magnitude | sign;
     if exponent_bits < format.exponent_bits {
-        // The exponent field e means 2^(e - bias); `exponent_bits` bits reach from 1 - reach to reach.
+        // An exponent field e means 2^(e - bias); `exponent_bits` bits cover exponents from 1 - reach to reach.
         let reach = (1_i64 << (exponent_bits - 1)) - 1;
         let field = magnitude.lshr(i64::from(format.mantissa_bits));
         let bias = i64::from(format.bias);
@@ -191,7 +193,8 @@ fn reduce_bits<'e, 'ctx>(
     format::is_nan(&format, bits).select(bits, reduced).trunc(lane_bits)
 }
 
-/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity for values out of range: NaN it is.
+/// Rounds `f8e8m0fnu`, which contains only powers of two: values out of range become NaN, since it has no zero or
+/// infinity.
 fn reduce_power_of_two<'e, 'ctx>(bits: Lanes<'e, 'ctx>, exponent_bits: u32) -> Lanes<'e, 'ctx> {
     if exponent_bits >= 8 {
         return bits;

@@ -1,4 +1,4 @@
-//! Functions of floating-point numbers, on lanes of `f32` for the narrow types.
+//! Functions of floating-point numbers; narrow types are computed in lanes of `f32`.
 
 use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, UnaryOp};
@@ -72,7 +72,7 @@ pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'c
     Some(Value::rounded(ty, result))
 }
 
-/// Allows fusing into an FMA, where no rounding to a narrower type lies between.
+/// Marks an operation for contraction into an FMA, unless rounding to a narrower type comes between.
 fn contracted<'e, 'ctx>(ty: ElementType, result: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let options = result.emitter().options();
     let wide = ty.bit_width() >= 32 || !options.round_each_operation;

@@ -1,11 +1,11 @@
-//! The two forms of an element: as stored in memory, and as arithmetic wants it.
+//! The two forms of an element: stored as in memory, and computed for arithmetic.
 
 use xla_hlo::{ElementKind, ElementType, FloatFormat, FloatSpecials};
 
 use super::scalar::{computed_scalar, stored_scalar};
 use crate::lanes::{Lanes, Scalar};
 
-/// Computed lanes from stored ones.
+/// Converts stored lanes to computed ones.
 pub(crate) fn decode<'e, 'ctx>(ty: ElementType, stored: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     match ty.kind() {
         ElementKind::Pred => stored.ne(0),
@@ -21,7 +21,7 @@ pub(crate) fn decode<'e, 'ctx>(ty: ElementType, stored: Lanes<'e, 'ctx>) -> Lane
     }
 }
 
-/// Stored lanes from computed ones, floats rounded to nearest even. Floats may come as `f32` or `f64`.
+/// Converts computed lanes to stored ones, with floats rounded to nearest even. Floats may be `f32` or `f64`.
 pub(crate) fn encode<'e, 'ctx>(ty: ElementType, computed: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     match ty.kind() {
         ElementKind::Pred => computed.zext(8),
@@ -43,7 +43,7 @@ pub(crate) fn encode<'e, 'ctx>(ty: ElementType, computed: Lanes<'e, 'ctx>) -> La
     }
 }
 
-/// An integer of less than 8 bits sign- or zero-extended to its lane; others as they are.
+/// Sign- or zero-extends an integer of less than 8 bits to its lane; returns others unchanged.
 pub(crate) fn normalized<'e, 'ctx>(ty: ElementType, x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let unused = i64::from(x.scalar().bits()) - ty.bit_width() as i64;
     match ty.kind() {
@@ -54,8 +54,8 @@ pub(crate) fn normalized<'e, 'ctx>(ty: ElementType, x: Lanes<'e, 'ctx>) -> Lanes
     }
 }
 
-/// `f32` lanes that round to any narrower type as the given `f64` lanes would: truncated, with the last bit set where
-/// anything was lost ("round to odd"), so that the rounding to come sees on which side of a tie the number lies.
+/// Converts `f64` lanes to `f32` lanes that round to any narrower type like the originals: truncates and sets the last
+/// bit if the result is inexact ("round to odd"), so that the next rounding recognizes the side of a tie.
 pub(crate) fn for_second_rounding<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     if x.scalar() != Scalar::F64 {
         return x;
@@ -65,12 +65,12 @@ pub(crate) fn for_second_rounding<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ct
     let too_great = back.fabs().gt(x.fabs());
     let bits = nearest.bits();
     let truncated = too_great.select(bits - 1, bits);
-    // NaN is neither less nor greater than itself.
+    // Comparisons with NaN are false, so NaN counts as exact.
     let inexact = back.lt(x) | back.gt(x);
     inexact.select(truncated | 1, bits).as_float()
 }
 
-/// Integer arithmetic: the instruction of AVX512-BF16 takes subnormals for zero.
+/// Rounds to bf16 in integer arithmetic, since the instruction of AVX512-BF16 flushes subnormals to zero.
 fn encode_bf16<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let bits = x.bits();
     let last = bits.lshr(16) & 1;
@@ -79,13 +79,13 @@ fn encode_bf16<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     x.is_nan().select(nan, rounded).trunc(16)
 }
 
-/// The spacing of subnormals in place of the spacing of `f32`: adding and subtracting it rounds to a multiple of the
-/// former; added to a subnormal's bits it makes a float of them.
+/// Returns a number whose spacing in `f32` equals the spacing of the format's subnormals. Adding and subtracting it
+/// rounds to a multiple of that spacing; combined with a subnormal's bits it makes a float of them.
 fn subnormal_anchor(format: &FloatFormat) -> f32 {
     2f32.powi(24 - format.bias - format.mantissa_bits as i32)
 }
 
-/// The difference of the exponents' biases, in place in the narrow format.
+/// Returns the difference of the exponent biases, shifted to the exponent field of the narrow format.
 fn rebias(format: &FloatFormat) -> i64 {
     i64::from(127 - format.bias) << format.mantissa_bits
 }
@@ -135,7 +135,7 @@ fn encode_float<'e, 'ctx>(format: FloatFormat, x: Lanes<'e, 'ctx>) -> Lanes<'e, 
     let nan = magnitude.ugt(i64::from(f32::INFINITY.to_bits()));
     match format.specials {
         FloatSpecials::Ieee => {
-            // The payload's upper part, and a bit that keeps it a NaN.
+            // The upper part of the payload, and a bit that keeps the result a NaN.
             let payload = magnitude.lshr(shift) & ((1 << format.mantissa_bits) - 1);
             let pattern = payload | (top_exponent(&format) | (1 << (format.mantissa_bits - 1)));
             nan.select(pattern, rounded) | sign
@@ -143,7 +143,7 @@ fn encode_float<'e, 'ctx>(format: FloatFormat, x: Lanes<'e, 'ctx>) -> Lanes<'e, 
         FloatSpecials::Fn => nan.select(rounded.int(sign_bit - 1), rounded) | sign,
         FloatSpecials::Finite => nan.select(rounded.int(sign_bit), rounded | sign),
         FloatSpecials::Fnuz => {
-            // Neither zero nor NaN, which overflow yields too, has a sign.
+            // Zero and NaN, which is also the result of overflow, have no sign.
             let plain = rounded.eq(0) | rounded.eq(sign_bit) | nan;
             plain.select(nan.select(rounded.int(sign_bit), rounded), rounded | sign)
         }
@@ -158,8 +158,8 @@ fn decode_power_of_two<'e, 'ctx>(stored: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     bits.eq(0xff).select(power.int(i64::from(f32::NAN.to_bits())), power).as_float()
 }
 
-/// The nearest power of two, half-way points up, and nothing below 2^-127; zero, negative values, infinities and NaN
-/// are NaN.
+/// Rounds to the nearest power of two, with ties up and a minimum of 2^-127. Zero, negative values, infinities and NaN
+/// become NaN.
 fn encode_power_of_two<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let bits = x.bits();
     // 2^-127 is half of the least normal number of f32.
@@ -169,7 +169,7 @@ fn encode_power_of_two<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     none.select(rounded.int(0xff), rounded).trunc(8)
 }
 
-/// Mask of the lanes whose patterns are NaN in a format.
+/// Returns the mask of lanes whose patterns are NaN in a format.
 pub(crate) fn is_nan<'e, 'ctx>(format: &FloatFormat, bits: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let sign_bit = format.sign_bit() as i64;
     let magnitude = bits & sign_bit.wrapping_sub(1);

@@ -1,4 +1,4 @@
-//! Functions of floats that are computed in another way on GPUs.
+//! Functions of floats that are computed differently on GPUs.
 
 use xla_hlo::ElementType::{self, F16};
 use xla_hlo::ops::UnaryOp;
@@ -6,11 +6,11 @@ use xla_hlo::ops::UnaryOp;
 use crate::lanes::Lanes;
 use crate::math::gpu;
 
-/// A function of GPUs; `None` for those that are the same everywhere, and for other targets.
+/// Computes a function by its GPU implementation; `None` for functions without one, and for other targets.
 ///
-/// Rounding to 16 bits or less hides the error of most approximate instructions: bfloat16 has 8 bits, so that even
-/// `tanh.approx` adds but an eighth of a unit to the half of rounding, and f8 fewer; f16 with its 11 bits goes without
-/// that one. The error of `lg2.approx` is absolute near 1, where results may be tiny, so that no type has use for it.
+/// Rounding to 16 bits or less hides the errors of most approximate instructions. Even `tanh.approx` adds only an
+/// eighth of a unit to the half unit of rounding for bfloat16, which has 8 bits, and less for f8; f16 with its 11 bits
+/// does not use it. The error of `lg2.approx` is absolute near 1, where results may be tiny, so no type uses it there.
 pub(super) fn unary<'e, 'ctx>(op: UnaryOp, ty: ElementType, x: Lanes<'e, 'ctx>) -> Option<Lanes<'e, 'ctx>> {
     if !gpu::serves(x) {
         return None;
@@ -31,12 +31,12 @@ pub(super) fn unary<'e, 'ctx>(op: UnaryOp, ty: ElementType, x: Lanes<'e, 'ctx>) 
     })
 }
 
-/// The quotient of two floats. It must be exact where it is halfway between two numbers of the type, which quotients of
-/// 8 bits and less often are.
+/// Returns the quotient of two floats. It must be exact if it is halfway between two numbers of the type, which is
+/// common for quotients of 8 bits and less.
 pub(super) fn divide<'e, 'ctx>(ty: ElementType, x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     match ty {
         _ if !gpu::serves(x) || ty.bit_width() < 16 => x / y,
-        // Numbers of f16 are nowhere near what the reciprocal flushes to zero, if each is rounded to it.
+        // If each operation rounds to f16, no operand is in the range that the reciprocal flushes to zero.
         F16 if x.emitter().options().round_each_operation => gpu::divide_brief(x, y),
         _ => gpu::divide(x, y),
     }

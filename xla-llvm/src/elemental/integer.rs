@@ -1,4 +1,4 @@
-//! Functions of integers. Narrow ones are sign- or zero-extended to a byte and wrapped to their width after each
+//! Functions of integers. Narrow integers are sign- or zero-extended to a byte, and wrapped to their width after each
 //! operation.
 
 use xla_hlo::ops::{BinaryOp, UnaryOp};
@@ -12,7 +12,7 @@ use crate::lanes::{Lanes, Scalar};
 #[derive(Clone, Copy)]
 struct Kind {
     signed: bool,
-    /// Bits of the type; its lanes may be wider.
+    /// Bits of the type; lanes may be wider.
     bits: i64,
 }
 
@@ -69,24 +69,25 @@ pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'c
     Some(Value::new(ty, normalized(ty, result)))
 }
 
-/// The type's own bits, zero-extended.
+/// Zero-extends the type's own bits.
 fn unsigned<'e, 'ctx>(x: Lanes<'e, 'ctx>, bits: i64) -> Lanes<'e, 'ctx> {
     if bits < i64::from(x.scalar().bits()) { x & ((1 << bits) - 1) } else { x }
 }
 
-/// Whether a shift amount, an unsigned number of the type's width, is below the width.
+/// Whether a shift amount, an unsigned number of the type's width, is less than the width.
 fn in_range<'e, 'ctx>(amount: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     unsigned(amount, kind.bits).ult(kind.bits)
 }
 
-/// An amount that may be shifted by, the same one below the width. LLVM takes the shift for that of PTX, which knows
-/// amounts of 32 bits alone, and leaves the test of the range out; but an amount of 64 bits may be in the range once it
-/// is cut off.
+/// Returns an amount that is valid for a shift, and unchanged if it is less than the width.
+///
+/// LLVM maps the shift and the range check to the shift of PTX, which saturates but takes 32-bit amounts. It would drop
+/// the range check, although a 64-bit amount may be in range after truncation.
 fn shift_amount<'e, 'ctx>(amount: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     if kind.bits > 32 { amount & (kind.bits - 1) } else { amount }
 }
 
-/// Fills with the top bit of the width, for unsigned types too.
+/// Shifts right and fills with the top bit of the width, also for unsigned types.
 fn shift_right_arithmetic<'e, 'ctx>(a: Lanes<'e, 'ctx>, amount: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     let unused = i64::from(a.scalar().bits()) - kind.bits;
     let filled = if unused > 0 { (a << unused).ashr(unused) } else { a };
@@ -95,34 +96,34 @@ fn shift_right_arithmetic<'e, 'ctx>(a: Lanes<'e, 'ctx>, amount: Lanes<'e, 'ctx>,
 
 fn multiply_high<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     if kind.bits < 8 {
-        // The whole product fits the lane.
+        // The lane holds the whole product.
         return if kind.signed { (a * b).ashr(kind.bits) } else { (a * b).lshr(kind.bits) };
     }
     if kind.signed { a.multiply_high_signed(b) } else { a.multiply_high_unsigned(b) }
 }
 
-/// -1 (all ones) for a zero divisor, the dividend for the one overflow.
+/// Divides; returns -1 (all ones) for a zero divisor, and the dividend for the only overflow.
 fn divide<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     b.eq(0).select(a.int(-1), quotient(a, b, kind))
 }
 
-/// The dividend for a zero divisor, 0 for the one overflow.
+/// Returns the remainder; the dividend for a zero divisor, and 0 for the only overflow.
 fn remainder<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
-    // For a zero divisor the quotient is some number, and its product with the divisor zero.
+    // For a zero divisor the quotient is arbitrary, and its product with the divisor is zero.
     a - quotient(a, b, kind) * b
 }
 
-/// The truncated quotient; some number for a zero divisor, the dividend for the one overflow.
+/// Returns the truncated quotient; arbitrary for a zero divisor, and the dividend for the only overflow.
 ///
-/// No vector unit divides integers, and LLVM would divide lane by lane. The quotient of floats that hold both operands
-/// exactly, correctly rounded, is never rounded up to an integer, as the distance from one is more than half a unit in
-/// the last place: at least 1 / divisor.
+/// No vector unit divides integers, and LLVM would scalarize the division. Vectors divide in a float type that holds
+/// both operands exactly. The correctly rounded quotient is never rounded up to an integer: its distance from one is at
+/// least 1 / divisor, which is more than half a unit in the last place.
 fn quotient<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     let bits = a.scalar().bits();
     let overflow = b.eq(-1);
     let unsafe_divisor = if kind.signed { b.eq(0) | overflow } else { b.eq(0) };
     let divisor = unsafe_divisor.select(b.int(1), b);
-    // Division by a constant is a multiplication, which LLVM knows how to make.
+    // Division by a constant becomes a multiplication in LLVM.
     let whole = if a.width() > 1 && bits <= 32 && !b.is_constant() {
         let wide = if bits <= 16 { Scalar::F32 } else { Scalar::F64 };
         if kind.signed {
@@ -138,7 +139,7 @@ fn quotient<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lan
     if kind.signed { overflow.select(-a, whole) } else { whole }
 }
 
-/// By squaring; negative exponents give 1 for base 1 and 0 for every other base.
+/// Computes a power by squaring; negative exponents give 1 for base 1 and 0 for all other bases.
 fn power<'e, 'ctx>(base: Lanes<'e, 'ctx>, exponent: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     let one = base.int(1);
     let [result, ..] = base.emitter().repeat_while(
@@ -146,7 +147,7 @@ fn power<'e, 'ctx>(base: Lanes<'e, 'ctx>, exponent: Lanes<'e, 'ctx>, kind: Kind)
         |[_, _, exponent]| if kind.signed { exponent.gt(0) } else { exponent.ne(0) },
         |[result, square, exponent]| {
             let odd = (exponent & 1).ne(0);
-            // A negative exponent of one lane may wait for the others; nothing is made of it.
+            // A lane with a negative exponent may iterate along with others; its result is not used.
             [odd.select(result * square, result), square * square, exponent.lshr(1)]
         },
     );

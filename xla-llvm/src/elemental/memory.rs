@@ -1,4 +1,4 @@
-//! Elements in memory: one after the other, unpacked, in the target's byte order.
+//! Elements in memory: contiguous, unpacked, in the target's byte order.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::value::Value;
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// `width` elements from element `at` on; lanes outside of the mask are not read, and zero.
+/// Loads `width` elements from element `at` on; lanes outside of the mask are not read, and are zero.
 pub fn load<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     base: PointerValue<'ctx>,
@@ -29,7 +29,7 @@ pub fn load<'e, 'ctx>(
     Value::complex(ty, real, imaginary)
 }
 
-/// As [`load`] without a mask, where the first element's number is a multiple of `width`.
+/// Loads `width` elements without a mask; `at` must be a multiple of `width`. See [`load`].
 pub fn load_aligned<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     base: PointerValue<'ctx>,
@@ -45,7 +45,7 @@ pub fn load_aligned<'e, 'ctx>(
     Value::complex(ty, real, imaginary)
 }
 
-/// The elements at `indices`, one a lane; lanes outside of the mask are not read, and zero.
+/// Loads the elements at `indices`, one per lane; lanes outside of the mask are not read, and are zero.
 pub fn gather<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     base: PointerValue<'ctx>,
@@ -79,7 +79,7 @@ pub fn store<'e, 'ctx>(
     }
 }
 
-/// As [`store`] without a mask, where the first element's number is a multiple of the value's width.
+/// Stores lanes without a mask; `at` must be a multiple of the value's width. See [`store`].
 pub fn store_aligned<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     value: Value<'e, 'ctx>,
@@ -92,7 +92,7 @@ pub fn store_aligned<'e, 'ctx>(
     }
 }
 
-/// Stores each lane to the element at its index; with a mask, only its lanes. Of equal indices the last lane wins.
+/// Stores each lane to the element at its index; with a mask, only its lanes. If indices are equal, the last lane wins.
 pub fn scatter<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     value: Value<'e, 'ctx>,
@@ -110,7 +110,7 @@ pub fn scatter<'e, 'ctx>(
     }
 }
 
-/// A constant element in one lane, rounded to its type.
+/// Returns a constant element in one lane, rounded to its type.
 pub fn constant<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType, element: Element) -> Value<'e, 'ctx> {
     let scalar = computed_scalar(ty);
     let integer =
@@ -128,8 +128,8 @@ pub fn constant<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType, element: 
     }
 }
 
-/// A literal array as a constant of the module, in the target's byte order; its address. Arrays of the same bytes are
-/// one constant.
+/// Adds a literal array to the module as a constant, in the target's byte order, and returns its address. Arrays with
+/// the same bytes share one constant.
 pub fn constant_array<'ctx>(emitter: &Emitter<'ctx>, literal: &Literal) -> Result<PointerValue<'ctx>> {
     let data = array_bytes(literal, emitter.target().is_big_endian());
     let data = emitter.context().const_string(&data, false);
@@ -145,7 +145,7 @@ pub fn constant_array<'ctx>(emitter: &Emitter<'ctx>, literal: &Literal) -> Resul
     Ok(global.as_pointer_value())
 }
 
-/// The bytes of a literal array in the target's byte order.
+/// Returns the bytes of a literal array in the target's byte order.
 pub fn array_bytes(literal: &Literal, big_endian: bool) -> Cow<'_, [u8]> {
     let number = literal.array_shape().element_type().real_part().byte_width();
     let bytes = literal.bytes();

@@ -1,4 +1,4 @@
-//! Functions of truth values: sums are disjunctions, products conjunctions.
+//! Functions of truth values: sums are disjunctions, products are conjunctions.
 
 use xla_hlo::ops::{BinaryOp, UnaryOp};
 

@@ -1,10 +1,10 @@
-//! Scalars of LLVM that elements are in registers.
+//! LLVM scalar types of elements in registers.
 
 use xla_hlo::{ElementKind, ElementType};
 
 use crate::lanes::Scalar;
 
-/// The lanes of the stored form; of one part for complex types.
+/// Returns the lane type of the stored form; for complex types, that of one part.
 pub(crate) fn stored_scalar(ty: ElementType) -> Scalar {
     match ty.real_part() {
         ElementType::F32 => Scalar::F32,
@@ -13,7 +13,7 @@ pub(crate) fn stored_scalar(ty: ElementType) -> Scalar {
     }
 }
 
-/// The lanes of the computed form; of one part for complex types.
+/// Returns the lane type of the computed form; for complex types, that of one part.
 pub(crate) fn computed_scalar(ty: ElementType) -> Scalar {
     match ty.kind() {
         ElementKind::Pred => Scalar::Int(1),

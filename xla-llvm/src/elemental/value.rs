@@ -1,4 +1,4 @@
-//! Elements of HLO in registers: an element type, and lanes that hold values of it.
+//! HLO elements in registers: an element type, and lanes that hold values of it.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::{ElementType, Error};
@@ -8,7 +8,7 @@ use super::scalar::{computed_scalar, stored_scalar};
 use crate::emitter::Emitter;
 use crate::lanes::Lanes;
 
-/// An element of some type in as many lanes as the code works on; see [`crate::elemental`] for what the lanes are.
+/// Element of a type, for each lane of the surrounding code; see [`crate::elemental`] for the forms of lanes.
 #[derive(Clone, Copy)]
 pub struct Value<'e, 'ctx> {
     ty: ElementType,
@@ -23,21 +23,21 @@ enum Parts<'e, 'ctx> {
 }
 
 impl<'e, 'ctx> Value<'e, 'ctx> {
-    /// A real value from lanes in the computed form, whose numbers the type must have.
+    /// Creates a real value from lanes in the computed form, whose numbers must be representable in the type.
     pub fn new(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
         Value { ty, parts: Parts::Computed(lanes) }
     }
 
-    /// A real value from lanes in the stored form.
+    /// Creates a real value from lanes in the stored form.
     pub fn stored(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
         Value { ty, parts: Parts::Stored(lanes) }
     }
 
-    /// A float from lanes of `f32` or `f64` that an operation computed: rounded to the type now, or, where
-    /// [`EmitOptions`](crate::emitter::EmitOptions) allows, when it is stored.
+    /// Creates a float from computed lanes of `f32` or `f64`, rounded to the type at once, or when it is stored if
+    /// [`EmitOptions`](crate::emitter::EmitOptions) allow it.
     pub fn rounded(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
         let narrow = computed_scalar(ty) != stored_scalar(ty);
-        // Some of the narrower types lack a sign, zero or infinity: what is beyond them must not come back.
+        // Some of the narrower types have no sign, zero or infinity: values beyond their range must not survive.
         let may_wait = ty.bit_width() == 16 && !lanes.emitter().options().round_each_operation;
         match narrow && !may_wait {
             true => Value::stored(ty, format::encode(ty, lanes)),
@@ -45,17 +45,17 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         }
     }
 
-    /// A complex value.
+    /// Creates a complex value.
     pub fn complex(ty: ElementType, real: Lanes<'e, 'ctx>, imaginary: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
         Value { ty, parts: Parts::Complex(real, imaginary) }
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn element_type(&self) -> ElementType {
         self.ty
     }
 
-    /// The lanes of a real value in the computed form, or of the real part.
+    /// Returns the lanes of a real value in the computed form, or the real part.
     pub fn lanes(&self) -> Lanes<'e, 'ctx> {
         match self.parts {
             Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes,
@@ -63,7 +63,7 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         }
     }
 
-    /// The lanes of a real value in the stored form, or of the real part.
+    /// Returns the lanes of a real value in the stored form, or the real part.
     pub fn stored_lanes(&self) -> Lanes<'e, 'ctx> {
         match self.parts {
             Parts::Stored(lanes) | Parts::Complex(lanes, _) => lanes,
@@ -76,7 +76,7 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         matches!(self.parts, Parts::Computed(_))
     }
 
-    /// The imaginary part of a complex value.
+    /// Returns the imaginary part of a complex value.
     pub fn imaginary(&self) -> Option<Lanes<'e, 'ctx>> {
         match self.parts {
             Parts::Complex(_, imaginary) => Some(imaginary),
@@ -84,14 +84,14 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         }
     }
 
-    /// Number of lanes.
+    /// Returns the number of lanes.
     pub fn width(&self) -> u32 {
         match self.parts {
             Parts::Stored(lanes) | Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes.width(),
         }
     }
 
-    /// The same in all parts, whatever their form.
+    /// Applies `f` to all parts, in any form.
     fn map(self, f: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>) -> Self {
         let parts = match self.parts {
             Parts::Stored(lanes) => Parts::Stored(f(lanes)),
@@ -101,46 +101,46 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         Value { parts, ..self }
     }
 
-    /// One lane in each of `width`; nothing to do for a value that has them.
+    /// Splats one lane to `width` lanes; returns a value of that width unchanged.
     #[must_use]
     pub fn splat(self, width: u32) -> Self {
         if self.width() == width { self } else { self.map(|lanes| lanes.splat(width)) }
     }
 
-    /// `count` lanes from `first` on.
+    /// Extracts `count` lanes from `first` on.
     #[must_use]
     pub fn slice(self, first: u32, count: u32) -> Self {
         self.map(|lanes| lanes.slice(first, count))
     }
 
-    /// Lanes by the number of the lane of this value that they are to hold.
+    /// Permutes lanes: lane `i` of the result is lane `indices[i]` of this value.
     #[must_use]
     pub fn permuted(self, indices: &[u32]) -> Self {
         self.map(|lanes| lanes.shuffle(lanes, indices))
     }
 
-    /// Lanes in the opposite order.
+    /// Reverses the order of the lanes.
     #[must_use]
     pub fn reversed(self) -> Self {
         self.map(Lanes::reversed)
     }
 
-    /// LLVM's values in the computed form, one for each part: what phis and functions carry.
+    /// Returns the LLVM values in the computed form, one per part, as phis and functions carry them.
     pub fn raws(&self) -> Vec<BasicValueEnum<'ctx>> {
         std::iter::once(self.lanes()).chain(self.imaginary()).map(Lanes::raw).collect()
     }
 
-    /// Whether the lanes are in the stored form alone.
+    /// Whether the lanes are only in the stored form.
     pub(crate) fn is_stored(&self) -> bool {
         matches!(self.parts, Parts::Stored(_))
     }
 
-    /// As [`Value::raws`], or the lanes of a real value in the stored form.
+    /// Returns the LLVM values like [`Value::raws`], or the stored lanes of a real value if `stored` is set.
     pub(crate) fn raws_in(&self, stored: bool) -> Vec<BasicValueEnum<'ctx>> {
         if stored && self.imaginary().is_none() { vec![self.stored_lanes().raw()] } else { self.raws() }
     }
 
-    /// Inverse of [`Value::raws`].
+    /// Rebuilds a value from its LLVM values; inverse of [`Value::raws`].
     pub fn from_raws(emitter: &'e Emitter<'ctx>, ty: ElementType, raws: &[BasicValueEnum<'ctx>]) -> Self {
         match raws {
             [real, imaginary] => Value::complex(ty, emitter.lanes(*real), emitter.lanes(*imaginary)),
