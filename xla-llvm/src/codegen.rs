@@ -1,6 +1,6 @@
-//! Machine code from a module, on a thread that can be lost (`own_thread`).
+//! Generation of machine code from a module, on a thread that can be abandoned (see `own_thread`).
 //!
-//! Before that the verifier reads the module: what it refuses would be undefined behaviour in the code generator.
+//! The verifier checks the module first: the code generator has undefined behaviour for invalid modules.
 #![expect(unsafe_code, reason = "a context and its module move to another thread together")]
 
 use inkwell::context::Context;
@@ -14,27 +14,29 @@ use xla_hlo::{Error, Result};
 /// Form of generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeKind {
-    /// An object file.
+    /// Object file.
     Object,
     /// Assembly text; for GPUs, PTX.
     Assembly,
 }
 
-/// A module with the context that it lives in, and that no other module lives in: what one thread generates code for.
+/// Module and its own context, which contains no other module: the unit of work of one code generation thread.
 pub struct Unit {
-    // In the order in which they must go.
+    // In drop order.
     module: Module<'static>,
     context: Box<ListeningContext>,
 }
 
-// SAFETY: LLVM's objects belong to no thread, they must only not be used by two at once; context and module, which
-// point at nothing else of LLVM, are handed over together by the one thread that has them.
+// SAFETY: LLVM's objects have no thread affinity, they must only not be used by two threads at once. Context and module
+// point to no other objects of LLVM, and their single owner moves them to another thread together.
 unsafe impl Send for Unit {}
 
-/// Generates code for the module that `emit` writes into a context of its own, and passes on the other result of
+/// Generates code for the module that `emit` writes into a context of its own, and returns it with the other result of
 /// `emit`.
 ///
-/// Errors: those of [`Unit::generate`].
+/// # Errors
+///
+/// See [`Unit::emit`] and [`Unit::generate`].
 pub fn generate<R: Send>(
     target: &Target,
     options: &MachineOptions,
@@ -46,10 +48,12 @@ pub fn generate<R: Send>(
 }
 
 impl Unit {
-    /// The module that `emit` writes into a context of its own, and the other result of `emit`, which runs on a thread
-    /// with a stack of so many bytes.
+    /// Creates a module by `emit` in a context of its own, and returns it with the other result of `emit`, which runs
+    /// on a thread with a stack of `stack_bytes` bytes.
     ///
-    /// `Error::ResourceExhausted` where memory runs out.
+    /// # Errors
+    ///
+    /// `ResourceExhausted` if memory runs out, and the errors of `emit`.
     pub fn emit<R: Send>(
         stack_bytes: usize,
         emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)> + Send,
@@ -62,7 +66,7 @@ impl Unit {
         let context = Box::new(ListeningContext::new());
         let (module, extra) = emit(context.context())?;
         context.listen();
-        // SAFETY: the lifetime is that of the context, which lives in a box that goes where the module goes and is
+        // SAFETY: the lifetime is that of the context. The context is in a box that moves with the module and is
         // dropped after it.
         let module = unsafe { std::mem::transmute::<Module<'_>, Module<'static>>(module) };
         Ok((Unit { module, context }, extra))
@@ -70,9 +74,10 @@ impl Unit {
 
     /// Generates code.
     ///
-    /// `Error::Internal` where the module is malformed; `Error::Unimplemented` where LLVM fails on it for this target,
-    /// even fatally; `Error::ResourceExhausted` where a function's stack frame is over the
-    /// [limit](crate::emitter::EmitOptions::stack_limit).
+    /// # Errors
+    ///
+    /// `Internal` if the module is malformed; `Unimplemented` if LLVM fails on it for this target, even fatally;
+    /// `ResourceExhausted` if a function's stack frame exceeds the [limit](crate::emitter::EmitOptions::stack_limit).
     pub fn generate(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
         let triple = target.triple();
         own_thread::run(CODE_STACK, || self.generate_here(target, options, kind), |reason| failed(triple, reason))
@@ -89,14 +94,14 @@ impl Unit {
         let reports = self.context.take_reports();
         match (reports.fault, reports.large_frame) {
             (Some(reason), _) => Err(failed(target.triple(), &reason)),
-            // Before it stands the line of source, which there is none of.
+            // Strip the prefix for the source line, which does not exist here.
             (None, Some(function)) => Err(Error::resource_exhausted(function.trim_start_matches("<unknown>:0:0: "))),
             (None, None) => code,
         }
     }
 }
 
-/// LLVM knows triples whose code generators end at simple things.
+/// Creates the error for a failure of LLVM: some of its code generators fail on simple code.
 fn failed(triple: &str, reason: &str) -> Error {
     Error::unimplemented(format!("LLVM cannot generate code for {triple}: {}", reason.trim_end()))
 }

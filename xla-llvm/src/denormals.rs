@@ -1,10 +1,10 @@
-//! Subnormal numbers ("denormals"): what a kernel does with them, and the processor's mode that takes them for zeros.
+//! Subnormal numbers ("denormals"): their treatment by kernels, and the processor's mode that flushes them to zero.
 //!
-//! The mode belongs to a thread's floating-point environment, and nobody but generated code may run in it: Rust takes
-//! the default environment for granted, and Rust code that runs in another one is undefined behaviour. So generated
-//! code sets the mode, calls kernels, and sets back what it found, before it returns or calls anything else. LLVM may
-//! move arithmetic past the instructions that set the mode; it never moves it out of a function. Kernels are therefore
-//! functions of their own, which say by `denormal-fp-math` that nothing may be assumed of the mode.
+//! The mode is part of a thread's floating-point environment, and only generated code may run in it: Rust assumes the
+//! default environment, and Rust code in another one is undefined behaviour. Therefore, generated code sets the mode,
+//! calls kernels, and restores the previous mode before it returns or calls other code. LLVM may move arithmetic across
+//! the instructions that set the mode, but never out of a function. Kernels are therefore separate functions, and
+//! declare by `denormal-fp-math` that the mode is unknown.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
@@ -12,32 +12,32 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue};
 
 use crate::emitter::Emitter;
 
-/// MXCSR: flush to zero (results), and denormals are zeros (operands).
+/// Bits of MXCSR: flush to zero (results), and denormals are zeros (operands).
 const MXCSR_FTZ_DAZ: u64 = 0x8040;
-/// FPCR: flush to zero (both), of all types but halves.
+/// Bit of FPCR: flush to zero (operands and results), for all types but f16.
 const FPCR_FZ: u64 = 1 << 24;
 
 /// Treatment of subnormal numbers by a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denormals {
-    /// It computes with no floating-point numbers, and the mode does not matter.
+    /// The kernel has no floating-point arithmetic, and the mode does not matter.
     Unaffected,
-    /// It may take them for zeros.
+    /// The kernel may treat them as zeros.
     MayFlush,
-    /// It must see them: numbers that are normal in their element type are subnormal in its arithmetic.
+    /// The kernel must preserve them: some normal numbers of its element types are subnormal in its arithmetic.
     Preserve,
 }
 
 /// Mode of floating-point arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenormalMode {
-    /// The one that the caller runs in: Rust's, in which subnormals are numbers like others.
+    /// Mode of the caller, which is Rust's: subnormals are ordinary numbers.
     Callers,
-    /// Subnormal operands and results are zeros of their sign.
+    /// Subnormal operands and results are treated as zeros with their sign.
     Flush,
 }
 
-/// The modes of a function's thread, as the function found them when it was called.
+/// Register values for both modes, derived from the mode in which the function was called.
 #[derive(Clone, Copy, Debug)]
 pub struct DenormalModes<'ctx> {
     /// Intrinsic that sets a mode.
@@ -47,12 +47,12 @@ pub struct DenormalModes<'ctx> {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// Reads the thread's mode; `None` for processors that have no other mode, or none that is known here. The builder
-    /// must be in the function's entry.
+    /// Reads the thread's mode; `None` for processors without another mode, or without a supported one. The builder
+    /// must be in the function's entry block.
     pub fn denormal_modes(&self) -> Option<DenormalModes<'ctx>> {
         match self.target().triple().split('-').next()? {
             "x86_64" => self.mxcsr(),
-            // Without floating-point registers there is no mode, and its register may not be read.
+            // Without floating-point registers, there is no mode, and FPCR must not be read.
             "aarch64" | "arm64" if self.target().abilities().vector_bits > 0 => {
                 let callers = self.intrinsic("llvm.aarch64.get.fpcr", &[], &[])?;
                 let bit = self.int_type(64).const_int(FPCR_FZ, false);
@@ -63,7 +63,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Both values of the register, in memory, where its instructions want them.
+    /// Stores both values of MXCSR to memory, as its instructions require.
     fn mxcsr(&self) -> Option<DenormalModes<'ctx>> {
         let word = self.int_type(32);
         let [callers, flush] =
@@ -86,13 +86,13 @@ impl<'ctx> Emitter<'ctx> {
         self.intrinsic(modes.set, &[], &[value]);
     }
 
-    /// Keeps a kernel a function of its own: in its callers, LLVM could move its arithmetic past a switch of modes.
+    /// Prevents inlining of a kernel: LLVM could move inlined arithmetic across a mode switch.
     pub fn keep_apart(&self, kernel: FunctionValue<'ctx>) {
         let noinline = Attribute::get_named_enum_kind_id("noinline");
         kernel.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(noinline, 0));
     }
 
-    /// A function that calls a kernel, one that returns nothing, while subnormals are flushed: for callers that are not
+    /// Returns a function that calls a kernel without results while subnormals are flushed: for callers that are not
     /// generated code.
     pub fn flushing(&self, kernel: FunctionValue<'ctx>) -> FunctionValue<'ctx> {
         let name = format!("{}.flushing", kernel.get_name().to_string_lossy());

@@ -1,4 +1,4 @@
-//! The emitter: one LLVM module being written, and its insertion point.
+//! Emitter: one LLVM module under construction, and its insertion point.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,40 +21,38 @@ use xla_service::Optimize;
 /// Options of emission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EmitOptions {
-    /// Let the code generator fuse a multiplication and an addition of two HLO instructions into one FMA.
+    /// Allow the code generator to fuse the multiplication and addition of two HLO instructions into one FMA.
     pub contract: bool,
-    /// Round f16 and bf16 after each operation, as the operations are written; narrower types always are. `false` keeps
-    /// the f32 result from operation to operation and rounds when it is stored, or made to be of the narrow type by a
-    /// convert.
+    /// Round f16 and bf16 after each operation, as written in HLO; narrower types are always rounded. `false` keeps f32
+    /// results between operations, and rounds at stores and at converts to the narrow type.
     pub round_each_operation: bool,
-    /// Whether the code may run where subnormals are [flushed](crate::denormals).
+    /// Whether the code may run in a mode that [flushes subnormals](crate::denormals).
     pub flush_denormals: bool,
-    /// Threads that may take a kernel's work items; there are more items where there are more.
+    /// Number of threads that may share a kernel's work items; more threads mean more items.
     pub threads: usize,
-    /// Ask for rows of memory before they are read: pays where arrays come from main memory, and costs where a cache
-    /// has them.
+    /// Prefetch rows of memory: faster if arrays are in main memory, slower if they are in a cache.
     pub prefetch: bool,
-    /// Goal of the code.
+    /// Optimization goal: speed or size.
     pub optimize: Optimize,
-    /// Bytes of the largest stack frame that a function may have.
+    /// Maximum stack frame of a function in bytes.
     pub stack_limit: Option<u32>,
-    /// For tests: the error of what stands for a GPU's approximate instructions on the host.
+    /// For tests: the error of the host's substitutes for approximate GPU instructions.
     pub approximations: Approximations,
-    /// For tests: the byte that scratch memory is filled with, and the lanes that a load leaves out; these are
-    /// zero otherwise, and that holds what was there before. No result may depend on it.
+    /// For tests: the byte that fills scratch memory, and lanes that masked loads do not read. By default, scratch
+    /// memory is uninitialized and the lanes are zero. No result may depend on it.
     pub dirt: Option<u8>,
 }
 
-/// Errors of approximate instructions.
+/// Errors of approximate instructions, by group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Approximations {
-    /// Of powers of two, logarithms and hyperbolic tangents.
+    /// Error of powers of two, logarithms and hyperbolic tangents.
     pub powers: Side,
-    /// Of reciprocals, also of square roots, and quotients.
+    /// Error of reciprocals (also of square roots) and quotients.
     pub reciprocals: Side,
 }
 
-/// A side of the true result, as far from it as is documented.
+/// Sign of an error, which has the documented maximum magnitude.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Too low.
@@ -85,21 +83,24 @@ impl Default for EmitOptions {
 /// Alignment of each array in scratch memory.
 const SCRATCH_ALIGNMENT: u64 = 64;
 
-/// Scratch memory of the kernel that is being written: memory that it needs beside its arrays, such as a row that
-/// several loops read. The caller brings it, aligned to 64 bytes; its address follows those of the kernel's arrays.
-/// How much it must be is [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes). No two threads may share it.
+/// Scratch memory of the current kernel: memory that it needs in addition to its arrays, such as a row that several
+/// loops read.
+///
+/// The caller allocates it, aligned to 64 bytes; its address follows those of the kernel's arrays. Its size is
+/// [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes). No two threads may share it.
 #[derive(Clone, Copy)]
 struct CallerScratch<'ctx> {
-    /// The kernel's pointers, and the number of the scratch memory's among them.
+    /// Array of the kernel's pointers.
     pointers: PointerValue<'ctx>,
+    /// Number of the pointer to the scratch memory.
     number: usize,
-    /// Bytes taken so far.
+    /// Bytes allocated so far.
     bytes: u64,
 }
 
-/// Writes one LLVM module. Instruction methods live on [`Lanes`](crate::lanes::Lanes); what is wrong (only ever a
-/// mistake of the emitting code, such as operands of two types) is remembered and returned by [`Emitter::finish`], so
-/// that formulas read as formulas.
+/// Writer of one LLVM module. Instructions are methods of [`Lanes`](crate::lanes::Lanes). Errors, which are always bugs
+/// of the emitting code (such as operands of two types), are recorded and returned by [`Emitter::finish`], so that
+/// formulas read as formulas.
 pub struct Emitter<'ctx> {
     pub(crate) context: &'ctx Context,
     pub(crate) module: Module<'ctx>,
@@ -107,21 +108,22 @@ pub struct Emitter<'ctx> {
     target: Target,
     options: EmitOptions,
     fault: RefCell<Option<Error>>,
-    /// Bytes of shared memory that the current kernel has taken.
+    /// Bytes of shared memory that the current kernel has allocated.
     shared: Cell<u64>,
-    /// Of those the ones that a launch brings on a GPU.
+    /// Bytes of these that a GPU launch must request dynamically.
     brought: Cell<u64>,
-    /// Parameters of the current kernel that are maps, and those that are in use.
+    /// Number of the current kernel's parameters that are tensor maps.
     map_count: Cell<usize>,
+    /// Tensor maps of the current kernel that are in use.
     maps: RefCell<Vec<TensorMap>>,
-    /// Scratch memory of the current kernel, if its caller brings it.
+    /// Scratch memory of the current kernel, if its caller provides it.
     scratch: Cell<Option<CallerScratch<'ctx>>>,
-    /// Constant arrays of the module, by what they hold.
+    /// Constant arrays of the module, by content.
     pub(crate) arrays: RefCell<HashMap<ArrayValue<'ctx>, PointerValue<'ctx>>>,
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// An emitter for a new, empty module.
+    /// Creates an emitter for a new, empty module.
     pub fn new(context: &'ctx Context, name: &str, target: &Target, options: EmitOptions) -> Emitter<'ctx> {
         let module = context.create_module(name);
         module.set_triple(&TargetTriple::create(target.triple()));
@@ -143,33 +145,33 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The LLVM context.
+    /// Returns the LLVM context.
     pub fn context(&self) -> &'ctx Context {
         self.context
     }
 
-    /// The module being written.
+    /// Returns the module under construction.
     pub fn module(&self) -> &Module<'ctx> {
         &self.module
     }
 
-    /// The builder, positioned where the next instruction goes. For control flow and calls; arithmetic goes through
+    /// Returns the builder, positioned at the insertion point. It is used for control flow and calls; arithmetic uses
     /// [`Lanes`](crate::lanes::Lanes).
     pub fn builder(&self) -> &Builder<'ctx> {
         &self.builder
     }
 
-    /// The target the module is for.
+    /// Returns the target of the module.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The options of emission.
+    /// Returns the options of emission.
     pub fn options(&self) -> EmitOptions {
         self.options
     }
 
-    /// The module, or the first mistake made while writing it.
+    /// Returns the module, or the first recorded error.
     pub fn finish(self) -> Result<Module<'ctx>> {
         match self.fault.into_inner() {
             Some(error) => Err(error),
@@ -177,12 +179,12 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Fails if a mistake was made so far, and forgets it.
+    /// Fails with the recorded error, if any, and clears it.
     pub fn check(&self) -> Result<()> {
         self.fault.borrow_mut().take().map_or(Ok(()), Err)
     }
 
-    /// Adds a function that takes `parameters` pointers and returns nothing, and positions the builder in its entry.
+    /// Adds a function with `parameters` pointers and no result, and positions the builder in its entry block.
     pub fn kernel(&self, name: &str, parameters: usize) -> FunctionValue<'ctx> {
         let pointer = self.context.ptr_type(AddressSpace::default());
         let parameters = vec![BasicMetadataTypeEnum::from(pointer); parameters];
@@ -192,14 +194,15 @@ impl<'ctx> Emitter<'ctx> {
         function
     }
 
-    /// Ends the kernel that is being written; fails if a mistake was made in it.
+    /// Ends the current kernel; fails if an error was recorded in it.
     pub fn end_kernel(&self) -> Result<()> {
         self.record(self.builder.build_return(None));
         self.check()
     }
 
-    /// Gives a function the target's CPU, features and vector width, without which LLVM generates baseline code, and
-    /// says that it does not unwind, nor count on a mode of subnormals if that is [open](EmitOptions::flush_denormals).
+    /// Adds attributes to a function: the target's CPU, features and vector width, without which LLVM generates
+    /// baseline code; `nounwind`; and an unknown denormal mode if subnormals [may be
+    /// flushed](EmitOptions::flush_denormals).
     pub fn decorate(&self, function: FunctionValue<'ctx>) {
         let string = |key: &str, value: &str| {
             if !value.is_empty() {
@@ -229,9 +232,9 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Lets a function run on every processor of x86, as [`Emitter::decorate`] does for the target's.
+    /// Adds attributes so that a function runs on every x86 processor; [`Emitter::decorate`] does so for the target's.
     pub fn decorate_for_all_x86(&self, function: FunctionValue<'ctx>) {
-        // A function without features of its own has those of the module's code generator.
+        // A function without feature attributes inherits those of the module's code generator.
         let (cpu, features) = if self.target.is_x86_64() { ("x86-64", "+sse2") } else { ("i586", "+x87") };
         for (key, value) in [("target-cpu", cpu), ("target-features", features)] {
             function.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(key, value));
@@ -242,7 +245,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Hides a function from other modules.
+    /// Makes a function internal to this module.
     pub fn make_internal(&self, name: &str) {
         match self.module.get_function(name) {
             Some(function) => function.set_linkage(Linkage::Internal),
@@ -250,8 +253,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// A helper function of the module, emitted at the first request: parameters and result of the types given, body
-    /// by `body`. Its name must say everything that its body depends on.
+    /// Returns a helper function of the module with the given types, and emits it by `body` at the first request. The
+    /// name must identify all properties that the body depends on.
     pub fn helper(
         &self,
         name: &str,
@@ -275,7 +278,7 @@ impl<'ctx> Emitter<'ctx> {
         function
     }
 
-    /// The address of a constant table of 64-bit words in this module, made at the first request.
+    /// Returns the address of a constant table of 64-bit words in this module, which is created at the first request.
     pub fn constant_table(&self, name: &str, words: &[u64]) -> PointerValue<'ctx> {
         if let Some(table) = self.module.get_global(name) {
             return table.as_pointer_value();
@@ -290,7 +293,7 @@ impl<'ctx> Emitter<'ctx> {
         table.as_pointer_value()
     }
 
-    /// Fills scratch memory, aligned to 64 bytes, where that is [asked for](EmitOptions::dirt).
+    /// Fills scratch memory, aligned to 64 bytes, if [requested](EmitOptions::dirt).
     pub(crate) fn make_dirty(&self, memory: PointerValue<'ctx>, bytes: u64) {
         if let Some(byte) = self.options.dirt {
             let byte = self.int_type(8).const_int(byte.into(), false);
@@ -298,17 +301,18 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Bytes of shared memory that the kernel written last takes.
+    /// Returns the bytes of shared memory of the last kernel.
     pub fn shared_bytes(&self) -> u64 {
         self.shared.get()
     }
 
-    /// Of those the ones that a launch brings on a GPU; code declares the rest.
+    /// Returns the bytes of shared memory that a GPU launch must request dynamically; code declares the rest
+    /// statically.
     pub fn brought_bytes(&self) -> u64 {
         self.brought.get()
     }
 
-    /// Maps of the kernel written last.
+    /// Returns the tensor maps of the last kernel.
     pub fn maps(&self) -> Vec<TensorMap> {
         self.maps.borrow().clone()
     }
@@ -323,12 +327,12 @@ impl<'ctx> Emitter<'ctx> {
         self.maps.borrow_mut().clear();
     }
 
-    /// Parameters of the current kernel that are maps.
+    /// Returns the number of the current kernel's parameters that are tensor maps.
     pub(crate) fn map_count(&self) -> usize {
         self.map_count.get()
     }
 
-    /// Uses the next parameter that is a map, and returns its number among those. Fails if there is none left.
+    /// Assigns the next tensor map parameter and returns its number among those. Fails if none is left.
     pub(crate) fn use_map(&self, map: TensorMap) -> Result<usize> {
         let mut maps = self.maps.borrow_mut();
         if maps.len() == self.map_count.get() {
@@ -338,24 +342,24 @@ impl<'ctx> Emitter<'ctx> {
         Ok(maps.len() - 1)
     }
 
-    /// Takes `bytes` of shared memory, which a launch brings, and returns where they begin.
+    /// Allocates `bytes` of dynamic shared memory and returns its offset.
     pub(crate) fn take_brought(&self, bytes: u64) -> u64 {
         self.brought.set(self.brought.get() + bytes);
         self.take_shared(bytes)
     }
 
-    /// Takes `bytes` of shared memory and returns where they begin.
+    /// Allocates `bytes` of shared memory and returns its offset.
     pub(crate) fn take_shared(&self, bytes: u64) -> u64 {
         self.shared.replace(self.shared.get() + bytes)
     }
 
-    /// Says where the kernel that is being written finds the address of its scratch memory: after its arrays'.
+    /// Sets the position of the scratch memory's address among the current kernel's pointers: after its `arrays`.
     pub fn begin_scratch(&self, pointers: PointerValue<'ctx>, arrays: usize) {
         self.scratch.set(Some(CallerScratch { pointers, number: arrays, bytes: 0 }));
     }
 
-    /// Takes `bytes` of the caller's scratch memory: the kernel's pointers, the number of the one to that memory, and
-    /// the offset in it. `None` outside of kernels.
+    /// Allocates `bytes` of the caller's scratch memory. Returns the kernel's pointers, the number of the pointer to
+    /// that memory, and the offset in it. `None` outside of kernels.
     pub(crate) fn take_scratch(&self, bytes: u64) -> Option<(PointerValue<'ctx>, usize, u64)> {
         let taken = self.scratch.get()?;
         let end = taken.bytes + bytes.next_multiple_of(SCRATCH_ALIGNMENT);
@@ -363,12 +367,12 @@ impl<'ctx> Emitter<'ctx> {
         Some((taken.pointers, taken.number, taken.bytes))
     }
 
-    /// Bytes of scratch memory that the caller of the kernel written last brings.
+    /// Returns the bytes of scratch memory that the caller of the last kernel must provide.
     pub fn scratch_bytes(&self) -> u64 {
         self.scratch.get().map_or(0, |scratch| scratch.bytes)
     }
 
-    /// A new block at the end of the current function.
+    /// Appends a new block to the current function.
     pub fn block(&self, name: &str) -> Option<BasicBlock<'ctx>> {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         if function.is_none() {
@@ -377,12 +381,12 @@ impl<'ctx> Emitter<'ctx> {
         function.map(|function| self.context.append_basic_block(function, name))
     }
 
-    /// Remembers the first mistake.
+    /// Records an error, unless there is an earlier one.
     pub(crate) fn fail(&self, error: Error) {
         self.fault.borrow_mut().get_or_insert(error);
     }
 
-    /// Passes a builder's result through, remembering its error.
+    /// Unwraps a builder's result, recording its error.
     pub(crate) fn record<T>(&self, result: std::result::Result<T, BuilderError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),

@@ -1,4 +1,4 @@
-//! Object code loaded into this process: LLVM's ORC with JITLink, wrapped so that safe code can hold it.
+//! Object code loaded into this process: LLVM's ORC with JITLink, wrapped in a safe interface.
 #![expect(unsafe_code, reason = "ORC has no safe bindings; every call is here")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -25,27 +25,27 @@ use xla_hlo::{Error, Result};
 
 use crate::target::bare_host_machine;
 
-/// A runtime function that generated code may call by name.
+/// Runtime function that generated code may call by name.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeSymbol<'a> {
-    /// The name that the code declares.
+    /// Name that the code declares.
     pub name: &'a str,
-    /// The function.
+    /// Address of the function.
     pub address: *const c_void,
 }
 
-/// Linked code in this process. Functions are found by name and stay valid until this is dropped, which frees the
+/// Linked code in this process. Functions are looked up by name, and stay valid until this is dropped, which frees the
 /// memory.
 pub struct LoadedCode {
     jit: LLVMOrcLLJITRef,
-    /// Reports of the linker, such as the names that it did not find. Boxed: LLVM holds its address.
+    /// Reports of the linker, such as unresolved names. Boxed, since LLVM holds its address.
     reports: Box<Reports>,
 }
 
 type Reports = Mutex<Vec<String>>;
 
 // SAFETY: LLJIT and its execution session guard their state with locks of their own; a handle may be used and dropped
-// from any thread.
+// on any thread.
 unsafe impl Send for LoadedCode {}
 // SAFETY: as above; the one method that takes `&self`, the lookup, locks the session.
 unsafe impl Sync for LoadedCode {}
@@ -68,20 +68,21 @@ impl LoadedCode {
         Ok(code)
     }
 
-    /// The address of a function or datum of the linked code; the first call links.
+    /// Returns the address of a function or datum of the linked code; the first call links.
     ///
-    /// The address is valid as long as this value lives. Casting it to the right function type is the caller's part.
+    /// The address is valid as long as this value lives. The caller must cast it to the correct function type.
     pub fn address(&self, name: &str) -> Result<*const c_void> {
         let name = c_string(name)?;
         let mut address = 0;
-        // SAFETY: the JIT handle is alive, the name is a C string that outlives the call, `address` is written once.
+        // SAFETY: the JIT handle is alive, the name is a C string that outlives the call, and `address` is written
+        // once.
         let error = unsafe { LLVMOrcLLJITLookup(self.jit, &mut address, name.as_ptr()) };
         check(error, "cannot link").map_err(|error| self.with_reports(error))?;
         let address = usize::try_from(address).map_err(|_| Error::internal("a JIT address exceeds a pointer"))?;
         Ok(ptr::with_exposed_provenance(address))
     }
 
-    /// The error with all reports since the last one.
+    /// Adds all reports since the last call to the error.
     fn with_reports(&self, error: Error) -> Error {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.drain(..).fold(error, |error, report| error.context(report))
@@ -96,8 +97,8 @@ impl LoadedCode {
         let names = runtime.iter().map(|symbol| c_string(symbol.name)).collect::<Result<Vec<_>>>()?;
         let mut pairs: Vec<LLVMOrcCSymbolMapPair> = Vec::with_capacity(runtime.len());
         for (symbol, name) in runtime.iter().zip(&names) {
-            // SAFETY: the JIT handle is alive and the name a C string. The reference to the interned string that this
-            // returns is handed over to the symbol map below.
+            // SAFETY: the JIT handle is alive and the name is a C string. The returned reference to the interned string
+            // is passed on to the symbol map below.
             let interned = unsafe { LLVMOrcLLJITMangleAndIntern(self.jit, name.as_ptr()) };
             pairs.push(LLVMOrcCSymbolMapPair {
                 Name: interned,
@@ -107,8 +108,8 @@ impl LoadedCode {
                 },
             });
         }
-        // SAFETY: `pairs` has the length given and is read only during the call. On success the unit belongs to the
-        // dylib; on failure it is still ours and is disposed.
+        // SAFETY: `pairs` has the given length and is read only during the call. On success the dylib owns the unit; on
+        // failure it is still ours and is disposed.
         unsafe {
             let unit = LLVMOrcAbsoluteSymbols(pairs.as_mut_ptr(), pairs.len());
             let error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(self.jit), unit);
@@ -120,7 +121,7 @@ impl LoadedCode {
     }
 
     fn add(&self, object: &[u8]) -> Result<()> {
-        // SAFETY: the range is a valid slice and is copied; the JIT takes the buffer over, on failure too.
+        // SAFETY: the range is a valid slice and is copied; the JIT takes ownership of the buffer, even on failure.
         unsafe {
             let buffer =
                 LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"object".as_ptr());
@@ -132,19 +133,19 @@ impl LoadedCode {
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
-        // SAFETY: the handle was made by `create` and is disposed once. A failure to free leaves nothing to do but to
+        // SAFETY: `create` made the handle, and it is disposed once. If freeing fails, the only remaining action is to
         // consume the error, which `check` does.
         let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) }, "cannot free JIT code");
     }
 }
 
-/// A linker. It is told its machine: left alone it would ask the processor for all its features, though it generates no
-/// code.
+/// Creates a linker. Its machine is specified explicitly: otherwise it would detect all features of the processor,
+/// although it generates no code.
 fn create() -> Result<LLVMOrcLLJITRef> {
     let machine = ManuallyDrop::new(bare_host_machine()?);
     let mut jit = ptr::null_mut();
-    // SAFETY: the target machine is consumed by its builder, which does not drop it again; the builders are consumed by
-    // what they are given to, on failure too; `jit` is written on success.
+    // SAFETY: the target machine is consumed by its builder, which does not drop it again. The builders are consumed by
+    // the functions that they are passed to, even on failure. `jit` is written on success.
     unsafe {
         let builder = LLVMOrcCreateLLJITBuilder();
         let machine = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(machine.as_mut_ptr());
@@ -155,7 +156,8 @@ fn create() -> Result<LLVMOrcLLJITRef> {
     Ok(jit)
 }
 
-/// JITLink with its in-process memory manager: on every architecture it has, code, constants and stubs lie together.
+/// Creates a JITLink layer with its in-process memory manager, which on every architecture allocates code, constants
+/// and stubs close together.
 extern "C" fn linking_layer(
     _context: *mut c_void,
     session: LLVMOrcExecutionSessionRef,
@@ -175,7 +177,7 @@ extern "C" fn linking_layer(
 
 /// Captures messages that LLVM would otherwise write to standard error.
 extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
-    // SAFETY: `link` hands over the address of its boxed reports, which live as long as the session.
+    // SAFETY: `link` passes the address of its boxed reports, which live as long as the session.
     let reports = unsafe { &*reports.cast_const().cast::<Reports>() };
     reports.lock().unwrap_or_else(PoisonError::into_inner).push(text_of(error));
 }
@@ -184,7 +186,7 @@ fn c_string(name: &str) -> Result<CString> {
     CString::new(name).map_err(|_| Error::invalid_argument(format!("symbol name {name:?} contains a zero byte")))
 }
 
-/// Turns LLVM's error, which it consumes, into ours.
+/// Converts LLVM's error, which is consumed, to ours.
 fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
     if error.is_null() {
         return Ok(());
@@ -192,7 +194,7 @@ fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
     Err(Error::internal(format!("{what}: {}", text_of(error))))
 }
 
-/// The message of an error that is not null, which it consumes.
+/// Returns the message of a non-null error, which is consumed.
 fn text_of(error: LLVMErrorRef) -> String {
     // SAFETY: the error is consumed here, once; the message is a C string until disposed.
     unsafe {

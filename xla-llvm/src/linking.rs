@@ -1,4 +1,4 @@
-//! Modules of one context, each for a target of its own, made into one.
+//! Linking of modules of one context, each for a different target, into one module.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,8 +7,8 @@ use inkwell::module::{Linkage, Module};
 use inkwell::values::{BasicValueEnum, GlobalValue};
 use xla_hlo::{Error, Result};
 
-/// Links modules into the first one. Functions keep their processors and features. Functions whose names have a dot,
-/// and no function of C has one, become internal; of private constants that are equal one is left.
+/// Links modules into the first one. Functions keep their processors and features. Functions whose names contain a dot
+/// (which no C function's does) become internal. Equal private constants are merged.
 pub(crate) fn link<'ctx>(modules: Vec<Module<'ctx>>) -> Result<Module<'ctx>> {
     let mut modules = modules.into_iter();
     let whole = modules.next().ok_or_else(|| Error::internal("there is no module to link"))?;
@@ -26,12 +26,12 @@ pub(crate) fn link<'ctx>(modules: Vec<Module<'ctx>>) -> Result<Module<'ctx>> {
     Ok(whole)
 }
 
-/// Uses the first of equal private constants for all of them.
+/// Replaces equal private constants by the first one.
 fn merge_constants(module: &Module<'_>) {
     let is_mergeable = |global: &GlobalValue<'_>| global.is_constant() && global.get_linkage() == Linkage::Private;
     let mut known: HashMap<BasicValueEnum<'_>, GlobalValue<'_>> = HashMap::new();
     for global in module.get_globals().filter(is_mergeable) {
-        // Values of one context are equal if they are one.
+        // Constants of one context are equal if they are identical.
         let Some(value) = global.get_initializer() else { continue };
         match known.entry(value) {
             Entry::Vacant(place) => {
@@ -41,7 +41,7 @@ fn merge_constants(module: &Module<'_>) {
                 let first = place.get();
                 first.set_alignment(first.get_alignment().max(global.get_alignment()));
                 global.as_pointer_value().replace_all_uses_with(first.as_pointer_value());
-                // Without uses it is not written; to delete it while others are visited would not be safe.
+                // Without uses it is not emitted; deletion during the iteration would not be safe.
                 global.set_linkage(Linkage::AvailableExternally);
             }
         }

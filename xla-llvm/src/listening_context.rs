@@ -1,5 +1,5 @@
-//! An LLVM context whose errors are recorded: LLVM ends the process at those that nobody listens to. Its one warning is
-//! that of a stack frame over the limit.
+//! LLVM context with recorded diagnostics: without a handler, LLVM terminates the process on errors. The only recorded
+//! warning is a stack frame over the limit.
 #![expect(unsafe_code, reason = "LLVM's diagnostic handler is a C function")]
 
 use std::ffi::{CStr, c_void};
@@ -14,24 +14,24 @@ use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 
 use crate::own_thread;
 
-/// A context, and what LLVM reported in it.
+/// Context, and the diagnostics that LLVM reported in it.
 pub(crate) struct ListeningContext {
-    // In the order in which they must go.
+    // In drop order.
     context: Context,
     reports: Box<Mutex<Reports>>,
 }
 
-/// The first of each kind.
+/// First report of each kind.
 #[derive(Default)]
 pub(crate) struct Reports {
-    /// An error: LLVM's words for it.
+    /// Error message of LLVM.
     pub fault: Option<String>,
-    /// The function whose stack frame is larger than its attribute `warn-stack-size` allows.
+    /// Name of the function whose stack frame is larger than its attribute `warn-stack-size` allows.
     pub large_frame: Option<String>,
 }
 
 impl ListeningContext {
-    /// A new context.
+    /// Creates a new context.
     pub fn new() -> ListeningContext {
         own_thread::install_handlers();
         let this = ListeningContext { context: Context::create(), reports: Box::default() };
@@ -39,30 +39,30 @@ impl ListeningContext {
         this
     }
 
-    /// Records what LLVM reports from now on. Linking modules leaves another handler.
+    /// Installs the handler that records diagnostics. Linking modules replaces the handler.
     pub fn listen(&self) {
         let reports: *const Mutex<Reports> = &*self.reports;
-        // SAFETY: the reports are in a box of their own, which is there until the context is gone.
+        // SAFETY: the reports are in a box of their own, which outlives the context.
         unsafe {
             LLVMContextSetDiagnosticHandler((&self.context).as_ctx_ref(), Some(diagnose), reports.cast_mut().cast());
         }
     }
 
-    /// The context.
+    /// Returns the context.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Takes out what was reported so far.
+    /// Takes the reports since the last call.
     pub fn take_reports(&self) -> Reports {
         std::mem::take(&mut self.reports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Records a report.
+/// Records a diagnostic.
 extern "C" fn diagnose(diagnostic: LLVMDiagnosticInfoRef, reports: *mut c_void) {
-    // SAFETY: LLVM passes a diagnostic, and the reports that were given with this function, which live as long as the
-    // context; the description is a C string until disposed.
+    // SAFETY: LLVM passes a diagnostic, and the reports that were registered with this function, which live as long as
+    // the context. The description is a C string until disposed.
     unsafe {
         let severity = LLVMGetDiagInfoSeverity(diagnostic);
         let text = LLVMGetDiagInfoDescription(diagnostic);

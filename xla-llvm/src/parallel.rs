@@ -1,11 +1,11 @@
-//! Parallel code generation: several LLVM modules, each with a context of its own, on the threads of rayon's pool.
+//! Parallel code generation: several LLVM modules with separate contexts, on the threads of rayon's pool.
 
 use std::sync::{Mutex, PoisonError};
 
 use xla_hlo::{Result, has_thread_pool};
 
-/// Calls `work` with each item, on at most `threads` threads: this one, and others of the current rayon pool. Returns
-/// the results in the order of the items, or the first error in that order.
+/// Calls `work` for each item on at most `threads` threads: the current one, and others of the current rayon pool.
+/// Returns the results in the order of the items, or the first error in that order.
 pub fn map<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let helpers = if has_thread_pool() { threads.min(items.len()).saturating_sub(1) } else { 0 };
     let results: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::with_capacity(items.len()));
