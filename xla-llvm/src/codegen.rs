@@ -34,9 +34,7 @@ unsafe impl Send for Unit {}
 /// Generates code for the module that `emit` writes into a context of its own, and returns it with the other result of
 /// `emit`.
 ///
-/// # Errors
-///
-/// See [`Unit::emit`] and [`Unit::generate`].
+/// Fails as [`Unit::emit`] and [`Unit::generate`] do.
 pub fn generate<R: Send>(
     target: &Target,
     options: &MachineOptions,
@@ -51,9 +49,7 @@ impl Unit {
     /// Creates a module by `emit` in a context of its own, and returns it with the other result of `emit`, which runs
     /// on a thread with a stack of `stack_bytes` bytes.
     ///
-    /// # Errors
-    ///
-    /// `ResourceExhausted` if memory runs out, and the errors of `emit`.
+    /// Fails with `ResourceExhausted` if memory runs out, and the errors of `emit`.
     pub fn emit<R: Send>(
         stack_bytes: usize,
         emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)> + Send,
@@ -74,10 +70,9 @@ impl Unit {
 
     /// Generates code.
     ///
-    /// # Errors
-    ///
-    /// `Internal` if the module is malformed; `Unimplemented` if LLVM fails on it for this target, even fatally;
-    /// `ResourceExhausted` if a function's stack frame exceeds the [limit](crate::emitter::EmitOptions::stack_limit).
+    /// Fails with `Internal` if the module is malformed; `Unimplemented` if LLVM fails on it for this target, even
+    /// fatally; `ResourceExhausted` if a function's stack frame exceeds the
+    /// [limit](crate::emitter::EmitOptions::stack_limit).
     pub fn generate(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
         let triple = target.triple();
         own_thread::run(CODE_STACK, || self.generate_here(target, options, kind), |reason| failed(triple, reason))

@@ -17,7 +17,7 @@ const KERNELS_A_MODULE: usize = 8;
 /// Number of kernels in one LLVM module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModuleSize {
-    /// A number that gives every thread a module.
+    /// A number small enough that every thread has a module.
     ByThreads,
     /// A constant number for any number of threads, so that the code depends only on the program.
     Fixed,
@@ -137,9 +137,7 @@ impl CodegenDriver<'_> {
 
     /// Generates the code of modules in parallel, starting in order: the most expensive ones should come first.
     ///
-    /// # Errors
-    ///
-    /// The first error in this order; see [`Unit::generate`].
+    /// Fails with the first error in this order; see [`Unit::generate`].
     pub fn generate(&self, modules: Vec<EmittedModule>) -> Result<Vec<GeneratedModule>> {
         parallel::map(modules, self.threads, |EmittedModule { name, machine, unit, text }| {
             let _span = tracing::debug_span!("machine-code", name).entered();

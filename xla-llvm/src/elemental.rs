@@ -42,9 +42,7 @@ pub use value::Value;
 /// Applies an operation of [`Family::Elementwise`](xla_hlo::ops::Family) to elements of its operands, which must all
 /// have the same number of lanes; `result` is the element type of its result.
 ///
-/// # Errors
-///
-/// `Internal` for other operations or too few operands.
+/// Fails with `Internal` for other operations or too few operands.
 pub fn operation<'e, 'ctx>(
     e: &'e Emitter<'ctx>,
     op: &Op,

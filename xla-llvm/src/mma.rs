@@ -1,15 +1,15 @@
-//! Matrix-multiply-accumulate (MMA) of small matrices by the threads of a warp: the GPU's tensor cores, and the same on
-//! the host.
+//! Matrix-multiply-accumulate (MMA) of small matrices by the threads of a warp: tensor cores on GPUs, and an equivalent
+//! on the host.
 //!
-//! A matrix of 16 rows is multiplied by one of 8 columns and added to a 16 by 8 one. Each thread holds fragments of all
-//! three, 32-bit words, as NVIDIA's PTX ISA says of `mma.m16n8k16` and `mma.m16n8k8` (section "Warp-level matrix
-//! instructions"): of thread `4 g + t` of the warp
+//! A matrix with 16 rows is multiplied by one with 8 columns and added to a 16 x 8 matrix. Each thread holds fragments
+//! of all three as 32-bit words, as defined by NVIDIA's PTX ISA for `mma.m16n8k16` and `mma.m16n8k8` (section
+//! "Warp-level matrix instructions"). Thread `4 g + t` of the warp holds
 //!
-//! | fragments | rows and columns for f16 and bf16, pairs along the sum | for TF32 |
+//! | fragments | rows and columns for f16 and bf16, pairs along K | for TF32 |
 //! | --- | --- | --- |
 //! | left 0 to 3 | `(g, 2t)`, `(g + 8, 2t)`, `(g, 2t + 8)`, `(g + 8, 2t + 8)` | `(g, t)`, `(g + 8, t)`, `(g, t + 4)`, `(g + 8, t + 4)` |
 //! | right 0, 1 | `(2t, g)`, `(2t + 8, g)` | `(t, g)`, `(t + 4, g)` |
-//! | sums 0 to 3 | `(g, 2t)`, `(g, 2t + 1)`, `(g + 8, 2t)`, `(g + 8, 2t + 1)` | the same |
+//! | sums 0 to 3 | `(g, 2t)`, `(g, 2t + 1)`, `(g + 8, 2t)`, `(g + 8, 2t + 1)` | same as f16 |
 
 mod loads;
 mod warp_group;
@@ -26,9 +26,9 @@ use crate::target::{Simt, Target};
 pub use loads::MATRICES;
 pub use warp_group::{GROUP, GROUP_ROWS, LeftFactor, SharedFactor, SharedForm, group_block};
 
-/// M: rows of the result.
+/// M: number of rows of the result.
 pub const ROWS: u64 = 16;
-/// N: columns of the result.
+/// N: number of columns of the result.
 pub const COLUMNS: u64 = 8;
 
 /// Type of the operands' elements; accumulators are f32.
@@ -43,7 +43,7 @@ pub enum OperandType {
 }
 
 impl OperandType {
-    /// Those that are elements of an array as they are.
+    /// Returns the operand type of arrays with this element type, without conversion.
     pub fn of(ty: ElementType) -> Option<OperandType> {
         match ty {
             ElementType::F16 => Some(OperandType::F16),
@@ -52,7 +52,7 @@ impl OperandType {
         }
     }
 
-    /// The type that factors are kept in.
+    /// Returns the element type that operands are stored in.
     pub fn element_type(self) -> ElementType {
         match self {
             OperandType::F16 => ElementType::F16,
@@ -61,7 +61,7 @@ impl OperandType {
         }
     }
 
-    /// Neighbours along the sum that are in a fragment.
+    /// Returns the number of neighbours along K in a fragment.
     pub fn in_a_fragment(self) -> u64 {
         match self {
             OperandType::F16 | OperandType::Bf16 => 2,
@@ -69,16 +69,16 @@ impl OperandType {
         }
     }
 
-    /// Steps of the sum.
+    /// Returns K: the number of steps of the sum.
     pub fn depth(self) -> u64 {
         8 * self.in_a_fragment()
     }
 }
 
 impl Target {
-    /// Whether the threads of a warp can multiply matrices of such factors.
+    /// Whether the threads of a warp can multiply matrices with these operands.
     pub fn has_tensor_cores(&self, factors: OperandType) -> bool {
-        // Number of the architecture: sm_80 and later have all of them.
+        // Number of the architecture: sm_80 and later support all operand types.
         let number = self.cpu().trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_lowercase());
         match (self.simt(), factors) {
             (Some(Simt::Nvptx), OperandType::F16 | OperandType::Bf16 | OperandType::Tf32) => {
@@ -91,8 +91,8 @@ impl Target {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// `left · right + sums` by the threads of a warp, all of which must be here. Pieces of the operands are 32-bit
-    /// integers, of two elements the first one in the low half; sums are f32.
+    /// `mma.sync`: computes `left · right + sums` by all threads of a warp. Fragments of the operands are 32-bit
+    /// integers, with the first of two elements in the low half; sums are f32.
     pub fn multiply_matrices<'e>(
         &'e self,
         factors: OperandType,
@@ -107,15 +107,15 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Lanes of f32 as the nearest numbers of TF32, which has 10 bits of fraction; of two that are as near, the one
-    /// further from zero. Overflow becomes infinity.
+    /// `cvt.rna.tf32.f32`: rounds lanes of f32 to TF32, which has 10 fraction bits: to nearest, ties away from zero.
+    /// Overflow becomes infinity.
     pub fn round_to_tf32<'e>(&'e self, value: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         match self.target().simt() {
             Some(Simt::Nvptx) => {
                 let rounded = value.in_parts(1, value, |lane, _| {
                     match self.intrinsic("llvm.nvvm.f2tf32.rna", &[], &[lane.raw()]) {
                         Some(bits) => self.lanes(bits).cast_bits(Scalar::F32),
-                        // The emitter remembers what is wrong.
+                        // The emitter has recorded the error.
                         None => lane,
                     }
                 });
@@ -201,7 +201,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 }
 
-/// An element of f32, from its bits in memory.
+/// Returns an f32 element from its bits in memory.
 fn factor_of_bits<'e, 'ctx>(factors: OperandType, bits: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     match factors {
         OperandType::F16 | OperandType::Bf16 => Value::stored(factors.element_type(), bits).lanes(),

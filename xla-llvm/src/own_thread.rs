@@ -59,8 +59,6 @@ impl Drop for Attended {
 
 /// Runs `work`, which calls LLVM, on a thread with a stack of `stack_bytes` bytes.
 ///
-/// # Errors
-///
 /// If LLVM fails fatally, the thread is abandoned, and `fatal` creates the error from LLVM's message.
 /// [`Error::ResourceExhausted`] if memory runs out or no thread can be started.
 pub(crate) fn run<'a, R: Send + 'a>(

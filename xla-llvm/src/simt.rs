@@ -1,10 +1,10 @@
-//! Kernels that many threads run at once: blocks of threads with shared memory, barriers and shuffles, on a GPU or on
-//! the host.
+//! Kernels that many threads execute: blocks of threads with shared memory, barriers and shuffles, on a GPU or on the
+//! host.
 //!
-//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, and [`TensorMap`]s after
-//! them. On the host ([`Simt::Host`]) the function is `void name(ptr words, ptr thread)` and is called once for each
-//! thread, with a [`HostThread`]; collective operations of threads are calls of the symbols [`BARRIER`], [`SHUFFLE`]
-//! and [`WAIT_FOR_PHASE`], that a runtime must define.
+//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, followed by [`TensorMap`]s.
+//! On the host ([`Simt::Host`]) the function is `void name(ptr words, ptr thread)` and is called once per thread, with
+//! a [`HostThread`]. Collective operations of threads are calls of the symbols [`BARRIER`], [`SHUFFLE`] and
+//! [`WAIT_FOR_PHASE`], which a runtime must define.
 
 mod assembly;
 mod atomics;
@@ -30,66 +30,66 @@ pub use copies::{COPY_BYTES, Place};
 pub use phases::{PhaseBarriers, host_phase_is_complete};
 pub use tensor_map::{MAP_ALIGNMENT, MOST_BOX_EXTENT, MOST_MAP_RANK, Swizzle, TensorMap};
 
-/// `void barrier(ptr thread)`: returns when all threads of the block are there.
+/// Symbol of `void barrier(ptr thread)`: returns when all threads of the block have called it.
 pub const BARRIER: &str = "xla_simt_barrier";
-/// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value of lane `lane` of the same warp. All threads of
-/// the warp call it.
+/// Symbol of `i64 shuffle(ptr thread, i64 value, i32 lane)`: returns the value of lane `lane` of the same warp. All
+/// threads of the warp call it.
 pub const SHUFFLE: &str = "xla_simt_shuffle";
-/// `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that parity](host_phase_is_complete)
-/// of a barrier, a 64-bit word, is complete.
+/// Symbol of `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that
+/// parity](host_phase_is_complete) of an mbarrier, a 64-bit word, is complete.
 pub const WAIT_FOR_PHASE: &str = "xla_simt_wait_for_phase";
-/// Threads of a warp: those that can shuffle.
+/// Number of threads of a warp, which can shuffle.
 pub const WARP: u32 = 32;
 
-/// Arguments of a kernel on the host that describe its thread.
+/// Description of a thread, passed to kernels on the host.
 #[derive(Debug)]
 #[repr(C)]
 pub struct HostThread {
-    /// Its number in the block.
+    /// Number of the thread in its block.
     pub thread: u32,
-    /// The number of the block.
+    /// Number of the block.
     pub block: u32,
-    /// Threads of a block.
+    /// Number of threads of a block.
     pub threads: u32,
-    /// Blocks in all.
+    /// Number of blocks of the launch.
     pub blocks: u32,
-    /// The block's shared memory.
+    /// Shared memory of the block.
     pub shared: *mut u8,
 }
 
-/// LLVM's number of the calling convention of kernels in PTX.
+/// LLVM's number of the calling convention of PTX kernels.
 const PTX_KERNEL: u32 = 71;
-/// Memory of the device, in PTX.
+/// Address space of global memory in PTX.
 const GLOBAL: u16 = 1;
-/// Memory of a block, in PTX.
+/// Address space of shared memory in PTX.
 const SHARED: u16 = 3;
-/// Alignment of arrays in shared memory; the widest access.
+/// Alignment of arrays in shared memory, for the widest access.
 const SHARED_ALIGNMENT: u32 = 16;
 
-/// Shared memory that launches bring, of all kernels of a module.
+/// Name of the dynamic shared memory of all kernels of a module.
 const BROUGHT: &str = "brought";
-/// Bytes that its address is a multiple of.
+/// Alignment of dynamic shared memory in bytes.
 const BROUGHT_ALIGNMENT: u32 = 1024;
 
-/// A kernel that is being written.
+/// Kernel that is being emitted.
 #[derive(Clone, Debug)]
 pub struct SimtKernel<'ctx> {
-    /// The function.
+    /// Function of the kernel.
     pub function: FunctionValue<'ctx>,
-    /// Its addresses.
+    /// Addresses that the kernel takes.
     pub pointers: Vec<PointerValue<'ctx>>,
-    /// Its numbers, 64-bit integers.
+    /// Numbers that the kernel takes, 64-bit integers.
     pub numbers: Vec<BasicValueEnum<'ctx>>,
 }
 
-/// A number of the thread that runs.
+/// Special register of the running thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
-    /// The thread in its block.
+    /// Number of the thread in its block.
     Thread,
-    /// The block.
+    /// Number of the block.
     Block,
-    /// Threads of a block.
+    /// Number of threads of a block.
     Threads,
 }
 
@@ -112,24 +112,24 @@ impl Register {
     }
 }
 
-/// Lane of the warp that a shuffle takes the value from.
+/// Source lane of a shuffle within the warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shuffle {
-    /// The one whose number differs in these bits.
+    /// Lane whose number differs in these bits.
     Xor(u32),
-    /// The lane that many before; lanes that have none keep their own.
+    /// Lane at this distance below; lanes without one keep their own value.
     Up(u32),
-    /// The one of that number, for all lanes the same.
+    /// Lane of this number, the same for all lanes.
     From(u32),
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// Adds a kernel, and positions the builder in its entry. Fails for a target without [`Simt`].
+    /// Adds a kernel, and positions the builder in its entry block. Fails for a target without [`Simt`].
     pub fn simt_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
         self.simt_kernel_with_maps(name, [pointers, numbers, 0])
     }
 
-    /// The same for a kernel of so many addresses, numbers and [maps](Emitter::tensor_map).
+    /// Adds a kernel with the given numbers of addresses, numbers and [tensor maps](Emitter::tensor_map).
     pub(crate) fn simt_kernel_with_maps(
         &self,
         name: &str,
@@ -148,8 +148,8 @@ impl<'ctx> Emitter<'ctx> {
         self.target().simt().ok_or_else(message)
     }
 
-    /// Says how many threads a block of a kernel has, always: the assembler then knows how many registers each may
-    /// take. No other launch of it works on a GPU.
+    /// `.reqntid`: fixes the number of threads per block of a kernel, so that the assembler knows the register budget
+    /// per thread. On a GPU, launches with another block size fail.
     pub fn set_block_size(&self, name: &str, threads: u32) {
         if let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), self.module.get_function(name)) {
             let attribute = self.context.create_string_attribute("nvvm.reqntid", &threads.to_string());
@@ -157,9 +157,10 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Says of which of a kernel's addresses, by their numbers, nobody writes to the memory while it runs: neither the
-    /// kernel itself, whichever address it goes by, nor another one. Reads may then wait for no write, and come from
-    /// caches that see none.
+    /// Marks addresses of a kernel, by number, as `noalias` and `readonly`.
+    ///
+    /// Neither the kernel (through any address) nor another one may write to their memory while the kernel runs. Loads
+    /// may then be reordered and use caches that are not coherent.
     pub fn set_unwritten(&self, name: &str, pointers: impl IntoIterator<Item = u32>) {
         let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), self.module.get_function(name)) else {
             return;
@@ -172,8 +173,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Lets a thread of the kernel that is being written have as many registers as one block of a multiprocessor leaves
-    /// it, up to 255. Without being told, ptxas gives some large kernels 32, and keeps the rest in memory.
+    /// `.minnctapersm`: allows a thread of the current kernel all registers of a single block per multiprocessor, up to
+    /// 255. By default, ptxas limits some large kernels to 32 registers and spills the rest.
     pub fn allow_all_registers(&self) {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         if let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), function) {
@@ -213,7 +214,7 @@ impl<'ctx> Emitter<'ctx> {
         })
     }
 
-    /// A number of the thread, an integer of 32 bits.
+    /// Returns a special register of the thread, a 32-bit integer.
     pub fn register<'e>(&'e self, register: Register) -> Result<Lanes<'e, 'ctx>> {
         match self.simt()? {
             Simt::Nvptx => {
@@ -228,7 +229,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Barrier: all threads of the block wait for each other here, and see each other's earlier writes.
+    /// `barrier.cta.sync`: synchronizes all threads of the block, and makes their earlier writes visible to each other.
     pub fn barrier(&self) -> Result<()> {
         match self.simt()? {
             Simt::Nvptx => {
@@ -246,7 +247,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// As [`barrier`](Self::barrier), for the threads of a warp.
+    /// `bar.warp.sync`: synchronizes the threads of a warp, and makes their earlier writes visible to each other.
     pub fn warp_barrier(&self) -> Result<()> {
         match self.simt()? {
             Simt::Nvptx => {
@@ -259,8 +260,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Says that the assembler is not to unroll the loop that begins with the block that is being written. It unrolls
-    /// loops of few turns however long they are.
+    /// `.pragma "nounroll"`: prevents ptxas from unrolling the loop that begins with the current block. By default, it
+    /// unrolls loops with a small trip count of any length.
     pub fn keep_loop(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             let ty = self.context.void_type().fn_type(&[], false);
@@ -271,7 +272,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// The value of another lane of the warp, one lane of at most 64 bits. All threads of the warp must be here.
+    /// `shfl.sync`: returns the value of another lane of the warp; a lane has at most 64 bits. All threads of the warp
+    /// must call it.
     pub fn shuffle<'e>(&'e self, value: Lanes<'e, 'ctx>, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
         let scalar = value.scalar();
         let bits = value.cast_bits(Scalar::Int(scalar.bits()));
@@ -290,7 +292,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     fn shuffle_word<'e>(&'e self, word: Lanes<'e, 'ctx>, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
-        // The last argument: bounds of the warp's segment; lane numbers are clamped to it.
+        // The last argument bounds the warp's segment; lane numbers are clamped to it.
         let (name, distance, clamp) = match from {
             Shuffle::Xor(bits) => ("llvm.nvvm.shfl.sync.bfly.i32", bits, 31),
             Shuffle::Up(distance) => ("llvm.nvvm.shfl.sync.up.i32", distance, 0),
@@ -302,8 +304,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(self.lanes(value))
     }
 
-    /// A bit for each lane of the warp: whether a condition, one lane, holds there. All threads of the warp must be
-    /// here.
+    /// `vote.ballot.sync`: returns one bit per lane of the warp, set if the scalar condition holds there. All threads
+    /// of the warp must call it.
     pub fn ballot<'e>(&'e self, condition: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         match self.simt()? {
             Simt::Nvptx => {
@@ -322,7 +324,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The lane of the warp that a shuffle takes the value from, on the host.
+    /// Returns the source lane of a shuffle, on the host.
     fn host_lane<'e>(&'e self, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
         let lane = self.register(Register::Thread)? & i64::from(WARP - 1);
         Ok(match from {
@@ -332,7 +334,7 @@ impl<'ctx> Emitter<'ctx> {
         })
     }
 
-    /// The word, of 64 bits, of another lane of the warp, on the host.
+    /// Returns a 64-bit word of another lane of the warp, on the host.
     pub(crate) fn host_shuffle<'e>(
         &'e self,
         word: Lanes<'e, 'ctx>,
@@ -349,7 +351,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(self.lanes(value.ok_or_else(|| Error::internal("a shuffle returns nothing"))?))
     }
 
-    /// Memory that the threads of a block share, of `count` elements, which hold anything at first.
+    /// Allocates an uninitialized array of `count` elements in static shared memory of the block.
     pub fn shared_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let bytes = count * u64::from(scalar.bits().div_ceil(8));
         let offset = self.take_shared(bytes.next_multiple_of(SHARED_ALIGNMENT.into()));
@@ -373,8 +375,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The same, in memory that a launch brings: more than code may declare. It begins at a multiple of 1024 bytes of a
-    /// GPU's shared memory; a kernel has one such array.
+    /// Allocates an array in dynamic shared memory, which can be larger than static shared memory. On a GPU it is
+    /// aligned to 1024 bytes; a kernel has only one such array.
     pub fn brought_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let bytes = count * u64::from(scalar.bits().div_ceil(8));
         match self.simt()? {
@@ -394,7 +396,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The [`HostThread`] of the function that is being written.
+    /// Returns the [`HostThread`] of the current function.
     fn host_thread(&self) -> Result<PointerValue<'ctx>> {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         match function.and_then(|function| function.get_nth_param(1)) {
@@ -403,7 +405,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// An array of a thread's own, on the host: a few hundred bytes of its stack.
+    /// Allocates an array private to a thread on the host, for a few hundred bytes of its stack.
     pub(crate) fn host_stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let missing = || Error::internal("there is no function for an array");
         let here = self.builder.get_insert_block().ok_or_else(missing)?;

@@ -26,7 +26,7 @@ pub use spec::TargetSpec;
 use triple::family;
 pub use x86::{CpuidCheck, CpuidRegister, CpuidWord, OSXSAVE, X86Checks};
 
-/// Mechanism by which threads of a SIMT kernel get their numbers and synchronize.
+/// Mechanism that threads of a SIMT kernel use to get their numbers and to synchronize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Simt {
     /// NVIDIA's intrinsics, in PTX.
@@ -78,10 +78,8 @@ impl Target {
     /// Creates a target from LLVM triple, CPU name (empty for the triple's baseline) and features (`"+avx2,-fma"`, may
     /// be empty).
     ///
-    /// # Errors
-    ///
-    /// `InvalidArgument` if LLVM does not know the triple or the CPU. For processors of other families than this
-    /// machine's, [`Target::of`] registers them with LLVM.
+    /// Fails with `InvalidArgument` if LLVM does not know the triple or the CPU. For processors of other families than
+    /// this machine's, [`Target::of`] registers them with LLVM.
     pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Target> {
         let [triple, cpu, features] = [triple, cpu, features].map(str::to_string);
         Target::described(MachineDescription { triple, cpu, features, ..MachineDescription::default() })
@@ -89,10 +87,8 @@ impl Target {
 
     /// Creates a target from a specification, for the processors of `generators`.
     ///
-    /// # Errors
-    ///
-    /// `InvalidArgument` for a name that LLVM does not know, with the most similar known name, and for names that
-    /// contradict each other.
+    /// Fails with `InvalidArgument` for a name that LLVM does not know, with the most similar known name, and for names
+    /// that contradict each other.
     pub fn of(spec: &TargetSpec, generators: CodeGenerators) -> Result<Target> {
         let description = spec.resolve()?;
         generators.initialize();
@@ -146,9 +142,7 @@ impl Target {
     /// Returns this machine with the vector width, masks and instructions of processor `cpu` (LLVM's name), without
     /// those that this machine lacks, so that the code can run here.
     ///
-    /// # Errors
-    ///
-    /// `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
+    /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
     pub fn host_as(cpu: &str) -> Result<Target> {
         let lacking: Vec<&str> = host::names().features.split(',').filter(|feature| feature.starts_with('-')).collect();
         Target::named(cpu, &lacking.join(","))
@@ -157,9 +151,7 @@ impl Target {
     /// Returns the processor `cpu` of this machine's architecture with all its features; this machine may be unable to
     /// run the code.
     ///
-    /// # Errors
-    ///
-    /// `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
+    /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
     pub fn whole(cpu: &str) -> Result<Target> {
         Target::named(cpu, "")
     }
@@ -174,9 +166,7 @@ impl Target {
 
     /// Returns an NVIDIA GPU by its architecture: `sm_90`, `sm_100a`.
     ///
-    /// # Errors
-    ///
-    /// `InvalidArgument` for an architecture that LLVM does not know.
+    /// Fails with `InvalidArgument` for an architecture that LLVM does not know.
     pub fn nvptx(architecture: &str) -> Result<Target> {
         let number =
             architecture.strip_prefix("sm_").map(|rest| rest.trim_end_matches(|c: char| c.is_ascii_lowercase()));
@@ -208,7 +198,7 @@ impl Target {
         self.0.multiprocessors
     }
 
-    /// Returns the mechanism by which threads of one kernel communicate, for targets with many threads.
+    /// Returns the mechanism that threads of one kernel use to communicate, for targets with many threads.
     pub fn simt(&self) -> Option<Simt> {
         self.0.simt
     }

@@ -65,9 +65,7 @@ impl Memory {
 ///
 /// The machine must be able to execute the code.
 ///
-/// # Errors
-///
-/// `Internal`, naming the kernel and the result, if bits differ.
+/// Fails with `Internal`, naming the kernel and the result, if bits differ.
 pub fn check_overwrites(
     source: &KernelSource<'_>,
     overwrites: &[Overwrite],

@@ -23,9 +23,7 @@ impl Passes {
 
     /// Runs the pipeline on a module.
     ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidArgument`] for a pipeline that LLVM does not know.
+    /// Fails with [`Error::InvalidArgument`] for a pipeline that LLVM does not know.
     pub(super) fn run(&self, module: &Module<'_>, machine: &TargetMachine) -> Result<()> {
         (self.run)(module, machine, &self.pipeline)
     }

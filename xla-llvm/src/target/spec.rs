@@ -30,9 +30,7 @@ pub struct TargetSpec {
 impl TargetSpec {
     /// Resolves the names to a target description for LLVM.
     ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidArgument`] for a name that LLVM does not know, with the most similar known name.
+    /// Fails with [`Error::InvalidArgument`] for a name that LLVM does not know, with the most similar known name.
     pub(super) fn resolve(&self) -> Result<MachineDescription> {
         let triple = Triple::parse(self.triple.as_deref().unwrap_or(&host::names().triple))?;
         let names = Names::of(triple.family);

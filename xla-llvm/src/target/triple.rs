@@ -234,9 +234,7 @@ pub(super) struct Triple {
 impl Triple {
     /// Parses a triple.
     ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidArgument`] for an unknown part, with the most similar known name.
+    /// Fails with [`Error::InvalidArgument`] for an unknown part, with the most similar known name.
     pub fn parse(text: &str) -> Result<Triple> {
         let mut parts = text.split('-');
         let architecture = parts.next().unwrap_or_default();
@@ -324,9 +322,7 @@ impl Triple {
 
     /// Checks that an ABI exists.
     ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidArgument`] for an unknown ABI.
+    /// Fails with [`Error::InvalidArgument`] for an unknown ABI.
     pub fn check_abi(&self, abi: &str) -> Result<()> {
         if self.abis().contains(&abi) {
             return Ok(());
