@@ -49,7 +49,7 @@ impl Unit {
     /// Creates a module by `emit` in a context of its own, and returns it with the other result of `emit`, which runs
     /// on a thread with a stack of `stack_bytes` bytes.
     ///
-    /// Fails with `ResourceExhausted` if memory runs out, and the errors of `emit`.
+    /// Fails with `ResourceExhausted` if memory runs out, and with the errors of `emit`.
     pub fn emit<R: Send>(
         stack_bytes: usize,
         emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)> + Send,

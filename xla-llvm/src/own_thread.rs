@@ -60,7 +60,7 @@ impl Drop for Attended {
 /// Runs `work`, which calls LLVM, on a thread with a stack of `stack_bytes` bytes.
 ///
 /// If LLVM fails fatally, the thread is abandoned, and `fatal` creates the error from LLVM's message.
-/// [`Error::ResourceExhausted`] if memory runs out or no thread can be started.
+/// Fails with [`Error::ResourceExhausted`] if memory runs out or no thread can be started.
 pub(crate) fn run<'a, R: Send + 'a>(
     stack_bytes: usize,
     work: impl FnOnce() -> Result<R> + Send + 'a,

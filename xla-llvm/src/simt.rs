@@ -261,7 +261,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// `.pragma "nounroll"`: prevents ptxas from unrolling the loop that begins with the current block. By default, it
-    /// unrolls loops with a small trip count of any length.
+    /// unrolls loops with a small trip count, even if their body is long.
     pub fn keep_loop(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             let ty = self.context.void_type().fn_type(&[], false);

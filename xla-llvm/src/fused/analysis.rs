@@ -96,8 +96,8 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
     }
 
-    /// Returns the number of neighbouring elements per thread, a power of two: the elements of the narrowest array that
-    /// is read or written whole which fit into one access of the widest kind.
+    /// Returns the number of neighbouring elements per thread, a power of two: one access of [`ACCESS_BITS`] to the
+    /// narrowest array that is read or written whole, limited by [`VALUE_BITS`] of registers.
     pub fn access_width(&self) -> u32 {
         let elements: usize = self.dims.iter().product();
         let inputs = self.source.inputs.iter().filter_map(|&id| self.graph()[id].shape().as_array());

@@ -37,7 +37,7 @@ pub(crate) struct ThreadMode<'e, 'ctx> {
     pub group: Option<ThreadGroup<'e, 'ctx>>,
     /// Upper bound of the instructions per element in loops over the group's row.
     pub instructions: u64,
-    /// Unrolled iterations of the loops over the group's row, if they are unrolled.
+    /// Iterations of the loops over the group's row, if those are unrolled.
     pub row: Option<RowTurns<'e, 'ctx>>,
     /// Current tile, in a kernel that transposes tiles.
     pub tile: Option<SharedTile<'e, 'ctx>>,

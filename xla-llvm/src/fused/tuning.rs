@@ -89,8 +89,8 @@ pub(crate) mod register_tiles {
     pub const COLUMNS_ALONG_K: u64 = 4;
     /// Minimum number of vectors along K to use the lanes for steps of K.
     pub const LEAST_K_VECTORS: u64 = 4;
-    /// Steps of K that cost as much per row as the horizontal reduction of its accumulators, minus the cost of
-    /// transposing a column.
+    /// Cost per row of the horizontal reduction of its accumulators, minus the cost of transposing a column, in steps of
+    /// K.
     pub const REDUCING: u64 = 6;
     /// Maximum side, in elements, of blocks that are transposed while they are packed into a panel.
     pub const LARGEST_BLOCK: u64 = 8;
@@ -117,8 +117,8 @@ pub(crate) mod scatter {
     /// Bytes of shared memory that a block may use on any GPU.
     pub const SHARED_BYTES: u64 = 48 << 10;
     /// Maximum size in bytes of a result that a block keeps in several copies.
-    /// Maximum number of copies in a block; one thread adds up all copies of an element.
     pub const SEVERAL_BYTES: u64 = 8 << 10;
+    /// Maximum number of copies in a block; one thread adds up all copies of an element.
     pub const MOST_COPIES: u64 = 16;
     /// Seconds per atomic update of global memory; all updates share the L2 cache.
     pub const UPDATE_SECONDS: f64 = 2e-11;
@@ -133,7 +133,7 @@ pub(crate) mod scatter {
 pub(crate) mod row_sort {
     /// Number of items below which comparisons are faster than counting digits.
     pub const FEW_ITEMS: u64 = 256;
-    /// Number of items that are sorted by insertion.
+    /// Length of the runs that are sorted by insertion.
     pub const RUN: i64 = 8;
     /// Ratio of row length to wanted elements above which a heap does less work than a sort.
     pub const FEW_OF: u64 = 4;
@@ -233,7 +233,7 @@ pub(crate) mod matmul {
     pub const LEAST_WORK: u64 = 1 << 18;
     /// Number of threads along each side of a tile.
     pub const SIDE: u64 = 16;
-    /// Number of tiles that keeps a large GPU busy; with fewer tiles, smaller ones are better.
+    /// Number of tiles that keep a large GPU busy; with fewer tiles, smaller ones are better.
     pub const BUSY: u64 = 128;
     /// Minimum number of rows and columns of accumulators per thread.
     pub const LEAST: u64 = 2;
@@ -317,7 +317,8 @@ pub(crate) mod attention_decode {
     pub const WARPS: u64 = 4;
     /// Maximum number of keys, and of values, that a thread loads at once: accesses in flight.
     pub const MOST_KEYS: u64 = 8;
-    /// 32-bit registers per thread for queries, sums, scores, keys and values; the rest are for the softmax.
+    /// Maximum number of 32-bit registers per thread for queries, sums, scores, keys and values; the softmax needs the
+    /// others.
     pub const MOST_REGISTERS: u64 = 160;
     /// Minimum trip count of a block: fewer iterations take less time than the launch that combines the parts.
     pub const LEAST_TURNS: u64 = 4;
@@ -343,9 +344,9 @@ pub(crate) mod skinny_matmul {
     pub const BLOCK_SUMS: u64 = 64;
     /// Maximum number of rows per group.
     pub const MOST_ROWS: u64 = 4;
-    /// Number of warps that keeps a large GPU busy.
+    /// Number of warps that keep a large GPU busy.
     pub const BUSY_WARPS: u64 = 4096;
-    /// Number of blocks that keeps a large GPU busy.
+    /// Number of blocks that keep a large GPU busy.
     pub const ENOUGH_BLOCKS: u64 = 128;
     /// Minimum trip count of the K loop in a split-K part: fewer iterations take less time than the launch that adds up
     /// the partial sums.
@@ -398,9 +399,9 @@ pub(crate) mod radix_sort {
     /// Elements per thread, in order of preference: many, so that neighbours with the same digit are written together;
     /// fewer if blocks would not keep the GPU busy.
     pub const PER_THREAD: [u64; 3] = [16, 8, 4];
-    /// Number of blocks that keeps a large GPU busy.
+    /// Number of blocks that keep a large GPU busy.
     pub const BUSY_BLOCKS: u64 = 128;
-    /// Bytes of the widest element for which shared memory holds the elements of a block.
+    /// Maximum size of an element in bytes, so that shared memory holds the elements of a block.
     pub const WIDEST: u64 = 8;
     /// Seconds of a launch that merges runs of few elements: launch overhead, and the memory latency of each step of
     /// the search.

@@ -133,7 +133,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.gt(y).select(self, y)
     }
 
-    /// Returns the greater of two floats; NaN if either is NaN. Zeros of different signs are equal.
+    /// Returns the greater of two floats; NaN if either is NaN. For zeros of different signs, returns either one.
     pub fn maximum(self, y: Self) -> Self {
         if self.keeps_nan_in_hardware() {
             return self.call("llvm.maximum", &[y.raw]);
@@ -141,7 +141,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.is_nan().select(self, self.greater(y))
     }
 
-    /// Returns the lesser of two floats; NaN if either is NaN. Zeros of different signs are equal.
+    /// Returns the lesser of two floats; NaN if either is NaN. For zeros of different signs, returns either one.
     pub fn minimum(self, y: Self) -> Self {
         if self.keeps_nan_in_hardware() {
             return self.call("llvm.minimum", &[y.raw]);

@@ -252,7 +252,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.compare_float(FloatPredicate::UNO, rhs)
     }
 
-    /// `select`: returns `then` where this mask is set, and `otherwise` elsewhere. At least `then` must be lanes.
+    /// `select`: returns `then` where this mask is set, and `otherwise` elsewhere.
     pub fn select(self, then: Self, otherwise: impl Operand<'e, 'ctx>) -> Self {
         let otherwise = otherwise.lift(then);
         if !then.agrees(otherwise) {

@@ -87,7 +87,7 @@ pub(crate) fn tanh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     with_sign(magnitude.ge(1.12).select(far, near), x)
 }
 
-/// Returns `tanh x` with a relative error of 2^-11 on GPUs that have an instruction for it.
+/// Returns `tanh x` with a relative error of 2^-11 on GPUs with an instruction for it; otherwise as [`tanh`].
 pub(crate) fn tanh_brief<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     powers::tanh(x).unwrap_or_else(|| tanh(x))
 }

@@ -1,4 +1,4 @@
-//! Loops over a dimension list of a GEMM (M, N or K): neighbouring dimensions with a common stride become one loop.
+//! Loops over a dimension list of a GEMM (M, N or K): neighbouring dimensions whose strides match become one loop.
 
 use std::ops::Range;
 

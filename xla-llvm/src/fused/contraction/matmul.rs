@@ -87,7 +87,7 @@ impl MatmulSide {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbours {
     pub along: Along,
-    /// Number of aligned neighbours whose coordinates are known to be consecutive as well; 1 if unknown.
+    /// Length of aligned groups of contiguous elements whose coordinates are known to be consecutive; 1 if unknown.
     pub run: u64,
 }
 

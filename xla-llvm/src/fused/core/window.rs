@@ -25,14 +25,14 @@ pub(crate) struct WindowPlace<'a> {
     pub index: &'a Index,
 }
 
-/// Test that the elements of a window along one dimension need to be inside of the array.
+/// Bounds test that the elements of a window need along one dimension.
 #[derive(Clone, Copy, PartialEq)]
 enum Fit {
-    /// None: all elements are inside at all window positions.
+    /// No test: all elements are inside of the array at all window positions.
     Always,
-    /// None: the loop's run-time range covers only elements inside.
+    /// No test: the loop's run-time range covers only elements inside of the array.
     InRange,
-    /// A test of each element.
+    /// One test per element.
     Perhaps,
 }
 
@@ -125,7 +125,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// Returns a range that covers the elements inside of the array, or slightly more, for a window that begins at
-    /// `begin` of a dilated dimension of `base` elements; and the test that they need.
+    /// `begin` of a dilated dimension of `base` elements; and the bounds test that they need.
     fn window_range(&mut self, w: &WindowDim, begin: &AffineExpr, base: usize) -> Result<(Range<'e, 'ctx>, Fit)> {
         let (size, dilation) = (w.size as i64, w.window_dilation as i64);
         let bounds = begin.bounds(&self.symbols);

@@ -64,7 +64,8 @@ impl RowSort {
     }
 }
 
-/// Prints for example `32 x 1000 of u64`: rows, elements of each (`10 of 1000` if only the best are wanted), items.
+/// Prints for example `32 x 1000, elements of 32 bits`: rows, elements of each (`10 of 1000` if only the best are
+/// wanted), items.
 impl fmt::Display for RowSort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} x ", self.rows)?;
