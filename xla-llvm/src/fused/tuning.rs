@@ -124,7 +124,7 @@ pub(crate) mod scatter {
     pub const UPDATE_SECONDS: f64 = 2e-11;
     /// Seconds that an atomic update waits for the previous update of the same element.
     pub const MEETING_SECONDS: f64 = 1e-9;
-    /// Seconds per update of a block in shared memory: the block waits 1 µs for the indices and updates of each
+    /// Seconds per update of a block in shared memory: the block waits 1 microsecond for the indices and updates of each
     /// iteration of its threads.
     pub const BLOCK_SECONDS: f64 = 5e-10;
 }
@@ -410,7 +410,7 @@ pub(crate) mod radix_sort {
     pub const DIGIT_SECONDS: f64 = 9e-6;
     /// Seconds per element that is merged, or sorted by one digit: about 110 instructions.
     pub const ELEMENT_SECONDS: f64 = 3.7e-12;
-    /// Seconds per iteration of a block that adds up the counts of a row's digit: 1 µs, with a thousand blocks at a
+    /// Seconds per iteration of a block that adds up the counts of a row's digit: 1 microsecond, with a thousand blocks at a
     /// time.
     pub const SUM_SECONDS: f64 = 1e-9;
     /// Seconds to read or write a byte.
@@ -450,7 +450,7 @@ pub(crate) mod top_k {
 
 /// Loops of one block. Times are cycles of a multiprocessor, about 1.7 per nanosecond.
 pub(crate) mod block_loop {
-    /// Cycles of a launch within a CUDA graph (2 µs): the budget of one block for a phase that replaces a launch.
+    /// Cycles of a launch within a CUDA graph (2 microseconds): the budget of one block for a phase that replaces a launch.
     pub const LAUNCH_CYCLES: u64 = 3400;
     /// Cycles of a phase's barrier and its first memory access, which mostly hits the L2 cache.
     pub const PHASE_CYCLES: f64 = 400.0;
