@@ -89,8 +89,8 @@ pub(crate) mod register_tiles {
     pub const COLUMNS_ALONG_K: u64 = 4;
     /// Minimum number of vectors along K to use the lanes for steps of K.
     pub const LEAST_K_VECTORS: u64 = 4;
-    /// Cost per row of the horizontal reduction of its accumulators, minus the cost of transposing a column, in steps of
-    /// K.
+    /// Cost per row of the horizontal reduction of its accumulators, minus the cost of transposing a column, in steps
+    /// of K.
     pub const REDUCING: u64 = 6;
     /// Maximum side, in elements, of blocks that are transposed while they are packed into a panel.
     pub const LARGEST_BLOCK: u64 = 8;
@@ -124,8 +124,8 @@ pub(crate) mod scatter {
     pub const UPDATE_SECONDS: f64 = 2e-11;
     /// Seconds that an atomic update waits for the previous update of the same element.
     pub const MEETING_SECONDS: f64 = 1e-9;
-    /// Seconds per update of a block in shared memory: the block waits 1 microsecond for the indices and updates of each
-    /// iteration of its threads.
+    /// Seconds per update of a block in shared memory: the block waits 1 microsecond for the indices and updates of
+    /// each iteration of its threads.
     pub const BLOCK_SECONDS: f64 = 5e-10;
 }
 
@@ -410,8 +410,8 @@ pub(crate) mod radix_sort {
     pub const DIGIT_SECONDS: f64 = 9e-6;
     /// Seconds per element that is merged, or sorted by one digit: about 110 instructions.
     pub const ELEMENT_SECONDS: f64 = 3.7e-12;
-    /// Seconds per iteration of a block that adds up the counts of a row's digit: 1 microsecond, with a thousand blocks at a
-    /// time.
+    /// Seconds per iteration of a block that adds up the counts of a row's digit: 1 microsecond, with a thousand blocks
+    /// at a time.
     pub const SUM_SECONDS: f64 = 1e-9;
     /// Seconds to read or write a byte.
     pub const BYTE_SECONDS: f64 = 4e-13;
@@ -450,7 +450,8 @@ pub(crate) mod top_k {
 
 /// Loops of one block. Times are cycles of a multiprocessor, about 1.7 per nanosecond.
 pub(crate) mod block_loop {
-    /// Cycles of a launch within a CUDA graph (2 microseconds): the budget of one block for a phase that replaces a launch.
+    /// Cycles of a launch within a CUDA graph (2 microseconds): the budget of one block for a phase that replaces a
+    /// launch.
     pub const LAUNCH_CYCLES: u64 = 3400;
     /// Cycles of a phase's barrier and its first memory access, which mostly hits the L2 cache.
     pub const PHASE_CYCLES: f64 = 400.0;
