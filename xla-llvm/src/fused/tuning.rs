@@ -116,9 +116,9 @@ pub(crate) mod scatter {
     pub const AT_ONCE: u64 = 4;
     /// Bytes of shared memory that a block may use on any GPU.
     pub const SHARED_BYTES: u64 = 48 << 10;
-    /// Maximum size in bytes of a result that a block keeps in several copies.
+    /// Maximum size in bytes of all copies in a block, if it has several.
     pub const SEVERAL_BYTES: u64 = 8 << 10;
-    /// Maximum number of copies in a block; one thread adds up all copies of an element.
+    /// Maximum number of copies in a block; one thread combines all copies of an element.
     pub const MOST_COPIES: u64 = 16;
     /// Seconds per atomic update of global memory; all updates share the L2 cache.
     pub const UPDATE_SECONDS: f64 = 2e-11;
@@ -131,7 +131,7 @@ pub(crate) mod scatter {
 
 /// Sorts of rows by one thread.
 pub(crate) mod row_sort {
-    /// Number of items below which comparisons are faster than counting digits.
+    /// Number of items below which a merge sort is faster than a radix sort.
     pub const FEW_ITEMS: u64 = 256;
     /// Length of the runs that are sorted by insertion.
     pub const RUN: i64 = 8;
@@ -440,7 +440,7 @@ pub(crate) mod top_k {
     pub const PER_THREAD: u64 = 8;
     /// Maximum number of threads of a selecting block: more would have too few registers each.
     pub const MOST_THREADS: u64 = 512;
-    /// Number of its elements that a thread keeps.
+    /// Number of best elements of its own that a thread keeps.
     pub const KEPT: usize = 4;
     /// Elements that a thread loads before it examines any.
     pub const READ: u64 = 4;
