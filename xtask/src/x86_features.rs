@@ -1,4 +1,4 @@
-//! Features of x86 processors, queried from LLVM: the features of each processor, and the implications between features.
+//! Features of x86 processors, queried from LLVM: the features of each processor, and their implications.
 //!
 //! LLVM inlines a function only into functions whose processor has all features of the first one. One module has a
 //! function for each feature, and callers of them all for each processor and feature; the calls that `opt` leaves show

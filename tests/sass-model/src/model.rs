@@ -189,8 +189,8 @@ struct Part {
 }
 
 impl Part {
-    /// All threads of a block take one path. In kernels with TMA, which one producer thread issues, each warp has its own
-    /// path.
+    /// All threads of a block take one path, except in kernels with TMA, which one producer thread issues: there each
+    /// warp has its own path.
     fn all(kernel: &Kernel, function: &Function, loops: &[Loop]) -> Vec<Part> {
         let has_boxes = function.code.iter().any(|instruction| class(instruction) == Class::BoxLoad);
         let each = if has_boxes { 32 } else { kernel.launch.threads.max(1) };

@@ -43,9 +43,10 @@ pub(super) struct ClientState {
     pub custom_calls: CustomCallRegistry,
     /// Token for runs that cannot be cancelled.
     pub never: CancelToken,
-    pub devices: Vec<DeviceState>,
-    /// Threads for programs that do not run on the calling thread. Dropped last; the drop waits for their jobs.
+    /// Threads for programs that do not run on the calling thread. Dropped before the devices: the drop waits for jobs,
+    /// which may wait for work of a device.
     pub workers: Arc<Workers>,
+    pub devices: Vec<DeviceState>,
 }
 
 pub(super) struct DeviceState {

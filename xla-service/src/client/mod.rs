@@ -118,8 +118,8 @@ impl Client {
             cache,
             custom_calls: registry.custom_calls().clone().with_calls_inside(host_call_of),
             never: CancelToken::never(),
-            devices,
             workers: Arc::new(Workers::new(platform.name(), threads)),
+            devices,
         })))
     }
 

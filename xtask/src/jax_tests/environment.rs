@@ -87,8 +87,8 @@ impl Environment {
     }
 }
 
-/// Value of `JAX_PLATFORMS` for a platform of the plugin, and its client's name: `cpu` replaces XLA:CPU, others are added
-/// to it.
+/// Value of `JAX_PLATFORMS` for a platform of the plugin, and its client's name. `cpu` replaces XLA:CPU, others are
+/// added to it.
 fn names(platform: &str) -> (String, String) {
     match platform {
         BASELINE => ("cpu".to_owned(), "cpu".to_owned()),
