@@ -2,29 +2,30 @@
 
 use std::fmt;
 
-/// A class of mistakes; the names are those of NVIDIA's compute-sanitizer.
+/// Class of errors, named after the tools of NVIDIA's compute-sanitizer (see [`Class::tool`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// An access outside of all allocations.
+    /// Access outside of all allocations.
     Bounds,
-    /// An address that is not a multiple of the access size.
+    /// Address that is not a multiple of the access size.
     Alignment,
-    /// Memory that is read and was never written.
+    /// Read of uninitialised memory.
     Unwritten,
-    /// Two accesses that nothing orders, one of which writes.
+    /// Two unordered accesses, at least one of which is a write.
     Race,
-    /// Threads that wait for others which do not come.
+    /// Invalid synchronization: threads wait for others that do not arrive, or an mbarrier or warp-level operation is
+    /// misused.
     Synchronization,
-    /// A kernel that does not end.
+    /// Kernel that does not terminate.
     Endless,
     /// `trap`.
     Trap,
-    /// A launch that a kernel cannot be launched with.
+    /// Launch with a configuration or arguments that the kernel does not allow.
     Launch,
 }
 
 impl Class {
-    /// The tool of compute-sanitizer that looks for it.
+    /// Returns the tool of compute-sanitizer that detects this class.
     pub fn tool(self) -> &'static str {
         match self {
             Class::Bounds | Class::Alignment => "memcheck",
@@ -36,12 +37,12 @@ impl Class {
     }
 }
 
-/// An error without its place, from where it is detected.
+/// Error without the kernel, block, thread and line where it was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The class.
+    /// Class of the error.
     pub class: Class,
-    /// A sentence, without a capital at the beginning and a full stop at the end.
+    /// Message: a sentence without a capital letter at the beginning and without a full stop.
     pub message: String,
 }
 
@@ -51,18 +52,18 @@ impl Problem {
     }
 }
 
-/// An error of a launch.
+/// Error of a launch, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// Error.
     pub problem: Problem,
-    /// The kernel's symbol.
+    /// Symbol of the kernel.
     pub kernel: String,
-    /// The block.
+    /// Index of the block in the grid.
     pub block: [u32; 3],
-    /// The thread in its block.
+    /// Index of the thread in its block.
     pub thread: [u32; 3],
-    /// The line of the PTX text; 0 before the first instruction.
+    /// Line of the PTX text; 0 before the first instruction.
     pub line: u32,
 }
 

@@ -1,15 +1,15 @@
-//! A CUDA driver for tests: the library `libcuda.so.1` on a machine without a GPU, and a sanitizer of kernels.
+//! CUDA driver for tests: a `libcuda.so.1` for machines without a GPU that checks kernels as compute-sanitizer does.
 //!
 //! ```text
-//! abi      the functions of the driver's interface, which a program finds in the library
-//!            libraries: what other libraries need of it
-//!   driver   what they do: memory, streams, events, graphs; as late and in as strange an order as the interface allows
-//!     machine  the device: memory, blocks, threads, and what is wrong with what they do
-//!       code     kernels, decoded
-//!         ptx      the text
+//! abi            driver API: the exported functions that a program loads from the library
+//!   libraries    interface for simulated cuBLAS, cuDNN and cuFFT
+//!   driver       memory, streams, events and graphs; schedules work as late and in as unusual an order as the API allows
+//!     machine    device: memory, blocks, threads, and detection of their errors
+//!       code     decoded kernels
+//!         ptx    lexer and parser of PTX text
 //! ```
 //!
-//! Everything that a kernel or a call does wrong is told as a sentence on stderr, and becomes an error of the driver.
+//! Every error of a kernel or call is reported as a sentence on stderr, and the driver returns an error code.
 
 mod abi;
 pub mod code;

@@ -1,6 +1,6 @@
-//! Interface for simulated libraries: the current device, and work in stream order.
+//! Interface for simulated libraries: properties of the current device, and work in stream order.
 //!
-//! Such a library is linked with the driver into one file (see `tests/simulated-libraries`), so that both know the same
+//! Such a library is linked into one file with the driver (see `tests/simulated-libraries`), so that both share the
 //! device.
 
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use crate::driver::{self, LibraryWork, Status, StreamWork};
 use crate::finding::Problem;
 use crate::machine::Memory;
 
-/// The compute capability of the current device, 90 for sm_90; the error is the driver's for a thread without one.
+/// Returns the compute capability of the current device, 90 for sm_90; if the thread has no context, the driver's
+/// error.
 pub fn capability() -> Result<u32, Status> {
     let mut found = 0;
     match call(|driver| {
@@ -22,7 +23,7 @@ pub fn capability() -> Result<u32, Status> {
     }
 }
 
-/// Whether algorithms are to answer wrongly that could be known for it.
+/// Whether algorithms that cannot be chosen safely are to return wrong results (an option of the driver).
 pub fn is_wrong() -> bool {
     let mut found = false;
     let status = call(|driver| {
@@ -32,9 +33,9 @@ pub fn is_wrong() -> bool {
     status == 0 && found
 }
 
-/// Sends work to a stream, or as a node to the graph that the stream is captured to. It is done later, as often as it
-/// is sent, and with the driver locked: it must make no call. An error of it loses the device; `call` names it in
-/// messages.
+/// Submits work to a stream, or adds it as a node to the graph that captures the stream. The work runs once for each
+/// submission or graph launch, later and with the driver locked, so it must not call the driver. An error of the work
+/// makes the device unusable; messages name `name` as the call.
 pub fn enqueue(
     stream: u64,
     name: &str,
@@ -47,7 +48,7 @@ pub fn enqueue(
     }
 }
 
-/// Says something to whoever runs the tests.
+/// Prints a sentence on stderr.
 pub fn tell(sentence: &str) {
     driver::tell(sentence);
 }

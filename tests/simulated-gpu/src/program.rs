@@ -1,4 +1,4 @@
-//! Module on the device: decoded kernels, variables in memory.
+//! Loaded module: decoded kernels, and variables in device memory.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::ptx::{self, Operand, Space, SyntaxError, Variable};
 /// Reason that a module cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// The text is wrong, or has something in it that is not known here.
+    /// Syntax error, or an instruction that the simulator does not support.
     #[error("PTX {0}")]
     Text(#[from] SyntaxError),
-    /// It was compiled for another device.
+    /// The module was compiled for another device.
     #[error("the module is for {wanted}, and the device is sm_{capability}")]
     Target {
         /// Target of the module.
@@ -20,12 +20,12 @@ pub enum LoadError {
         /// Capability of the device.
         capability: u32,
     },
-    /// There is no memory for its variables.
+    /// Out of memory for a variable of the module.
     #[error("there is no memory for the variable {0}")]
     Memory(String),
 }
 
-/// A module that was loaded.
+/// Loaded module.
 #[derive(Debug)]
 pub struct Program {
     text: String,
@@ -35,7 +35,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads a module into memory, for a device such as 90 for `sm_90`.
+    /// Loads a module into memory. `capability` is the device's compute capability, 90 for `sm_90`.
     pub fn load(
         text: &str,
         memory: &mut Memory,
@@ -75,17 +75,17 @@ impl Program {
         Ok(())
     }
 
-    /// The PTX.
+    /// Returns the PTX text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel with a symbol name.
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// All kernels, in the order of the text.
+    /// Returns all kernels in the order of the text.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }
@@ -98,7 +98,8 @@ impl Program {
     }
 }
 
-/// Whether code for `sm_80` runs on a device: on those that came later, too, but for what has a letter.
+/// Whether code for a target such as `sm_80` runs on a device. Later devices run it as well; targets with a suffix
+/// (`sm_90a`) run on that device only.
 fn is_for(target: &str, capability: u32) -> bool {
     let Some(number) = target.strip_prefix("sm_") else { return false };
     match number.parse::<u32>() {
@@ -107,7 +108,7 @@ fn is_for(target: &str, capability: u32) -> bool {
     }
 }
 
-/// The bytes of a variable when it is loaded.
+/// Returns the initial bytes of a variable.
 fn content(variable: &Variable<'_>) -> Result<Vec<u8>, SyntaxError> {
     let error = |message: &str| SyntaxError::new(variable.line, format!("the variable {} {message}", variable.name));
     let ty = Type::parse(variable.element).ok_or_else(|| error("has no type that is known"))?;

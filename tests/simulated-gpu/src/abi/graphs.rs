@@ -1,4 +1,4 @@
-//! Graphs.
+//! Exported functions for graphs.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use super::launch::parameters;
 use super::{call, handle, pointer, put};
 use crate::driver::{BodyPlace, Driver, DriverResult, LaunchShape, Repeats, Status, StreamWork, address_of, misuse};
 
-/// `CUDA_KERNEL_NODE_PARAMS` of version 2.
+/// `CUDA_KERNEL_NODE_PARAMS`, version 2.
 #[repr(C)]
 struct KernelNode {
     function: *mut c_void,
@@ -22,7 +22,7 @@ struct KernelNode {
     context: *mut c_void,
 }
 
-/// One side of `CUDA_MEMCPY3D`.
+/// Source or destination in `CUDA_MEMCPY3D`.
 #[repr(C)]
 struct CopySide {
     x: usize,
@@ -59,7 +59,7 @@ struct FillNode {
     height: usize,
 }
 
-/// `CUgraphNodeParams` with `CUDA_CONDITIONAL_NODE_PARAMS` in it.
+/// `CUgraphNodeParams` with `CUDA_CONDITIONAL_NODE_PARAMS` as its kind of parameters.
 #[repr(C)]
 struct ConditionalNode {
     node_type: c_int,
@@ -79,13 +79,13 @@ const IF: c_int = 0;
 const WHILE: c_int = 1;
 const ASSIGN_DEFAULT: c_uint = 1;
 
-/// Bodies' handles by the conditional node, for as long as the process: programs have their addresses.
+/// Handles of bodies by their conditional node. They are never freed, since programs hold their addresses.
 static BODIES: Mutex<Option<HashMap<u64, BodyPlace>>> = Mutex::new(None);
 
 /// # Safety
-/// `nodes` points to `count` nodes, or `count` is 0 and it is null.
+/// `nodes` points to `count` nodes; it may be null if `count` is 0.
 unsafe fn nodes(nodes: *const *mut c_void, count: usize) -> Vec<u64> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     (0..count).map(|number| handle(unsafe { nodes.add(number).read() })).collect()
 }
 
@@ -93,7 +93,7 @@ unsafe fn nodes(nodes: *const *mut c_void, count: usize) -> Vec<u64> {
 unsafe extern "C" fn cuGraphCreate(graph: *mut *mut c_void, _flags: c_uint) -> u32 {
     call(|driver| {
         let made = driver.create_graph();
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(graph, pointer(made)) }
     })
 }
@@ -104,23 +104,23 @@ extern "C" fn cuGraphDestroy(graph: *mut c_void) -> u32 {
 }
 
 /// # Safety
-/// The parameters are as the interface has them.
+/// The parameters satisfy the contract of the driver API.
 unsafe fn kernel_work(driver: &Driver, node: *const KernelNode) -> DriverResult<StreamWork> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let node = unsafe { &*node };
     if !node.extra.is_null() {
         return misuse("a kernel's node with its parameters in `extra`", Status::NOT_SUPPORTED);
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let parameters = unsafe { parameters(driver, handle(node.function), node.pointers)? };
     let shape = LaunchShape { grid: node.grid, block: node.block, shared: node.shared as usize };
     driver.call(handle(node.function), shape, parameters).map(StreamWork::Kernel)
 }
 
 /// # Safety
-/// The parameters are as the interface has them.
+/// The parameters satisfy the contract of the driver API.
 unsafe fn copy_work(node: *const CopyNode) -> DriverResult<StreamWork> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let CopyNode { from, to, width, height, depth } = unsafe { &*node };
     let is_plain = |side: &CopySide| side.memory_type == DEVICE_MEMORY && [side.y, side.z, side.level] == [0; 3];
     if !is_plain(from) || !is_plain(to) || (*height, *depth) != (1, 1) {
@@ -139,9 +139,9 @@ unsafe extern "C" fn cuGraphAddKernelNode_v2(
     parameters: *const KernelNode,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let work = unsafe { kernel_work(driver, parameters)? };
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         unsafe { add(driver, node, graph, work, before, count) }
     })
 }
@@ -153,7 +153,7 @@ unsafe extern "C" fn cuGraphAddEmptyNode(
     before: *const *mut c_void,
     count: usize,
 ) -> u32 {
-    // SAFETY: by the interface.
+    // SAFETY: the API's contract guarantees it.
     call(|driver| unsafe { add(driver, node, graph, StreamWork::Nothing, before, count) })
 }
 
@@ -167,9 +167,9 @@ unsafe extern "C" fn cuGraphAddMemcpyNode(
     _context: *mut c_void,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let work = unsafe { copy_work(parameters)? };
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         unsafe { add(driver, node, graph, work, before, count) }
     })
 }
@@ -184,19 +184,19 @@ unsafe extern "C" fn cuGraphAddMemsetNode(
     _context: *mut c_void,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let FillNode { to, value, size, width, height, .. } = unsafe { parameters.read() };
         if height != 1 || !matches!(size, 1 | 2 | 4) {
             return misuse("a fill's node that is not one row", Status::NOT_SUPPORTED);
         }
         let work = StreamWork::Fill { to, value, size: size as usize, count: width };
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         unsafe { add(driver, node, graph, work, before, count) }
     })
 }
 
 /// # Safety
-/// As for the functions of the interface that add nodes.
+/// The arguments satisfy the contract of the driver API's functions that add nodes.
 unsafe fn add(
     driver: &mut Driver,
     node: *mut *mut c_void,
@@ -205,10 +205,10 @@ unsafe fn add(
     before: *const *mut c_void,
     count: usize,
 ) -> DriverResult {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let before = unsafe { nodes(before, count) };
     let added = driver.add_work(handle(graph), work, &before)?;
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { put(node, pointer(added)) }
 }
 
@@ -221,10 +221,10 @@ unsafe extern "C" fn cuGraphAddChildGraphNode(
     child: *mut c_void,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let before = unsafe { nodes(before, count) };
         let added = driver.add_child(handle(graph), handle(child), &before)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(node, pointer(added)) }
     })
 }
@@ -240,7 +240,7 @@ unsafe extern "C" fn cuGraphConditionalHandleCreate(
     call(|driver| {
         let value = (flags & ASSIGN_DEFAULT != 0).then_some(value);
         let made = driver.create_condition(handle(graph), value)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(condition, made) }
     })
 }
@@ -255,7 +255,7 @@ unsafe extern "C" fn cuGraphAddNode_v2(
     parameters: *mut ConditionalNode,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface; all kinds of parameters are longer than this.
+        // SAFETY: the API's contract guarantees it; every kind of parameters is longer than this struct.
         let parameters = unsafe { &mut *parameters };
         if parameters.node_type != CONDITIONAL || !edges.is_null() {
             return misuse(
@@ -268,13 +268,13 @@ unsafe extern "C" fn cuGraphAddNode_v2(
             (WHILE, 1) => Repeats::While,
             _ => return misuse("a conditional node of another kind than if and while", Status::NOT_SUPPORTED),
         };
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let before = unsafe { nodes(before, count) };
         let (added, body) = driver.add_conditional(handle(graph), repeats, parameters.condition, &before)?;
         parameters.bodies = address_of(&body).cast();
         let mut bodies = BODIES.lock().unwrap_or_else(PoisonError::into_inner);
         bodies.get_or_insert_default().insert(added, body);
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(node, pointer(added)) }
     })
 }
@@ -283,7 +283,7 @@ unsafe extern "C" fn cuGraphAddNode_v2(
 unsafe extern "C" fn cuGraphInstantiateWithFlags(executable: *mut *mut c_void, graph: *mut c_void, _flags: u64) -> u32 {
     call(|driver| {
         let made = driver.instantiate(handle(graph))?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(executable, pointer(made)) }
     })
 }
@@ -305,7 +305,7 @@ unsafe extern "C" fn cuGraphExecKernelNodeSetParams_v2(
     parameters: *const KernelNode,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let work = unsafe { kernel_work(driver, parameters)? };
         driver.change_node(handle(executable), handle(node), work)
     })
@@ -319,7 +319,7 @@ unsafe extern "C" fn cuGraphExecMemcpyNodeSetParams(
     _context: *mut c_void,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let work = unsafe { copy_work(parameters)? };
         driver.change_node(handle(executable), handle(node), work)
     })

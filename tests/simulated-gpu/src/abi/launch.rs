@@ -1,4 +1,4 @@
-//! Modules, functions, launches.
+//! Exported functions for modules, kernels and launches.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use super::{call, handle, pointer, put};
 use crate::driver::{Driver, DriverResult, LaunchShape, Status, misuse};
 
-/// Options of `cuModuleLoadDataEx` whose values are looked at: the log of errors, and its size.
+/// Options of `cuModuleLoadDataEx` that are evaluated: the buffer of the error log, and its size.
 const ERROR_LOG: c_uint = 5;
 const ERROR_LOG_BYTES: c_uint = 6;
 
@@ -19,34 +19,34 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     values: *const *mut c_void,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: an image is an ELF file or a text with a zero at its end, by the interface, and either has four
-        // bytes.
+        // SAFETY: by the API's contract an image is an ELF file or a text with a terminating zero, and either has at
+        // least four bytes.
         let magic = unsafe { image.cast::<[u8; 4]>().read_unaligned() };
         if magic == *b"\x7fELF" {
             return misuse("a module of machine code is loaded; only PTX can be simulated", Status::NO_BINARY_FOR_GPU);
         }
-        // SAFETY: as above.
+        // SAFETY: the image is no ELF file, so it is a text with a terminating zero.
         let text = unsafe { CStr::from_ptr(image.cast()) }.to_str().map_err(|_| Status::INVALID_IMAGE)?;
         let loaded = driver.load_module(text).map_err(|(status, log)| {
-            // SAFETY: options and values are as many as said, by the interface.
+            // SAFETY: by the API's contract there are `count` options and values.
             unsafe { write_log(&log, count as usize, options, values) };
             status
         })?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(module, pointer(loaded)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> u32 {
-    // SAFETY: as for the function that is called, without options.
+    // SAFETY: the contract is that of the called function, without options.
     unsafe { cuModuleLoadDataEx(module, image, 0, std::ptr::null(), std::ptr::null()) }
 }
 
-/// Writes a text where the options want errors to be written.
+/// Writes a log to the buffer that the options specify.
 ///
 /// # Safety
-/// There are `count` options and as many values, which are as the interface has them.
+/// There are `count` options and `count` values, which satisfy the contract of the driver API.
 unsafe fn write_log(log: &str, count: usize, options: *const c_uint, values: *const *mut c_void) {
     let (mut buffer, mut room) = (std::ptr::null_mut::<u8>(), 0);
     for number in 0..count {
@@ -62,7 +62,7 @@ unsafe fn write_log(log: &str, count: usize, options: *const c_uint, values: *co
         return;
     }
     let bytes = &log.as_bytes()[..log.len().min(room - 1)];
-    // SAFETY: the buffer has that room, and the text with its zero fits.
+    // SAFETY: the buffer has `room` bytes, and the text with its terminating zero fits.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer, bytes.len());
         buffer.add(bytes.len()).write(0);
@@ -77,10 +77,10 @@ extern "C" fn cuModuleUnload(module: *mut c_void) -> u32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> u32 {
     call(|driver| {
-        // SAFETY: a name ends with a zero, by the interface.
+        // SAFETY: by the API's contract a name has a terminating zero.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Status::NOT_FOUND)?;
         let found = driver.function(handle(module), name)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(function, pointer(found)) }
     })
 }
@@ -89,7 +89,7 @@ unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut c_void, module: *mu
 unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: *mut c_void) -> u32 {
     call(|driver| {
         let found = driver.function_attribute(handle(function), attribute)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(value, found) }
     })
 }
@@ -99,10 +99,10 @@ extern "C" fn cuFuncSetAttribute(function: *mut c_void, attribute: c_uint, value
     call(|driver| driver.set_function_attribute(handle(function), attribute, value))
 }
 
-/// The parameters of a launch as they lie in memory.
+/// Returns the parameters of a launch in their memory layout.
 ///
 /// # Safety
-/// There is a pointer for each parameter of the function, to as many bytes as that has.
+/// There is a pointer for each parameter of the function, to the number of bytes of that parameter.
 pub(super) unsafe fn parameters(driver: &Driver, function: u64, pointers: *const *mut c_void) -> DriverResult<Vec<u8>> {
     let sizes = driver.parameter_sizes(function)?;
     let mut bytes = vec![0u8; sizes.last().map_or(0, |(start, size)| start + size)];
@@ -110,7 +110,7 @@ pub(super) unsafe fn parameters(driver: &Driver, function: u64, pointers: *const
         return misuse("a kernel with parameters is launched without", Status::INVALID_VALUE);
     }
     for (number, (start, size)) in sizes.into_iter().enumerate() {
-        // SAFETY: there is one for each parameter.
+        // SAFETY: there is a pointer for each parameter.
         let from = unsafe { pointers.add(number).read() };
         if from.is_null() {
             return misuse(&format!("parameter {number} of a launch has no address"), Status::INVALID_VALUE);
@@ -140,7 +140,7 @@ unsafe extern "C" fn cuLaunchKernel(
         if !extra.is_null() {
             return misuse("a launch with its parameters in `extra`", Status::NOT_SUPPORTED);
         }
-        // SAFETY: as for `parameters`, by the interface.
+        // SAFETY: the API's contract implies that of `parameters`.
         let parameters = unsafe { parameters(driver, handle(function), pointers)? };
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         driver.launch(

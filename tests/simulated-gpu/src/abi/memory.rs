@@ -1,4 +1,4 @@
-//! Memory: allocations, copies, fills.
+//! Exported functions for memory: allocations, copies, fills.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{c_uchar, c_uint, c_void};
@@ -10,9 +10,9 @@ use crate::driver::{DEFAULT_STREAM, Driver};
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32 {
     call(|driver| {
         let (available, all) = driver.device.memory.free_and_total();
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(free, available)? };
-        // SAFETY: as above.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(total, all) }
     })
 }
@@ -21,7 +21,7 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32
 unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
     call(|driver| {
         let found = driver.allocate(bytes)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(address, found) }
     })
 }
@@ -35,7 +35,7 @@ extern "C" fn cuMemFree_v2(address: u64) -> u32 {
 unsafe extern "C" fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, _flags: c_uint) -> u32 {
     call(|driver| {
         let found = driver.device.pinned.allocate(bytes);
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(address, std::ptr::with_exposed_provenance_mut(found)) }
     })
 }
@@ -48,7 +48,7 @@ extern "C" fn cuMemFreeHost(address: *mut c_void) -> u32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: *mut c_void) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface there are `bytes` bytes at `from`.
+        // SAFETY: by the API's contract there are `bytes` bytes at `from`.
         let staged = || unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) }.to_vec();
         driver.upload(to, from.addr(), bytes, handle(stream), staged)
     })
@@ -57,7 +57,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: u
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface there are `bytes` bytes at `from`.
+        // SAFETY: by the API's contract there are `bytes` bytes at `from`.
         let staged = || unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) }.to_vec();
         driver.upload(to, from.addr(), bytes, DEFAULT_STREAM, staged)?;
         driver.synchronize(DEFAULT_STREAM)
@@ -66,21 +66,21 @@ unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize)
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: *mut c_void) -> u32 {
-    // SAFETY: as for `download`, by the interface.
+    // SAFETY: the API's contract implies that of `download`.
     call(|driver| unsafe { download(driver, to, from, bytes, handle(stream)) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32 {
     call(|driver| {
-        // SAFETY: as for `download`, by the interface.
+        // SAFETY: the API's contract implies that of `download`.
         unsafe { download(driver, to, from, bytes, DEFAULT_STREAM)? };
         driver.synchronize(DEFAULT_STREAM)
     })
 }
 
 /// # Safety
-/// That many bytes at `to` may be written.
+/// `bytes` bytes at `to` are writable.
 unsafe fn download(
     driver: &mut Driver,
     to: *mut c_void,
@@ -89,7 +89,7 @@ unsafe fn download(
     stream: u64,
 ) -> crate::driver::DriverResult {
     if let Some(content) = driver.download(from, to.addr(), bytes, stream)? {
-        // SAFETY: `content` has `content.len()` bytes, and as the caller says there is room for them.
+        // SAFETY: `content` has `content.len()` bytes, and the caller guarantees that they fit at `to`.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), to.cast::<u8>(), content.len()) };
     }
     Ok(())

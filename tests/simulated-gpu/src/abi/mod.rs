@@ -1,7 +1,7 @@
-//! C interface of the driver: the functions of `cuda.h` that programs of this repository look up, and some that others
-//! do.
+//! C interface of the driver: the functions of `cuda.h` that programs of this repository look up, and some that other
+//! programs need.
 //!
-//! Arguments are looked at here, and nowhere else: data behind pointers is copied in, and results are written back.
+//! Arguments are checked and converted only here: data behind pointers is copied in, and results are written back.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 mod graphs;
@@ -17,13 +17,13 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::driver::{Driver, DriverResult, MOST_SHARED, Options, Status, VARIABLE, misuse, tell};
 
-/// The driver of this process, from `cuInit` on.
+/// Driver of this process, created by `cuInit`.
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 
-/// The only context.
+/// Handle of the only context.
 const CONTEXT: usize = 0x5000_0000_0040;
 
-/// Status for a failure of the simulation itself.
+/// `CUDA_ERROR_UNKNOWN`: status for a failure of the simulation itself.
 const UNKNOWN: u32 = 999;
 
 thread_local! {
@@ -31,7 +31,7 @@ thread_local! {
     static CURRENT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes a call, with the driver started. A panic is an answer, too.
+/// Makes a call that needs `cuInit` only. A panic becomes an error status.
 fn start(work: impl FnOnce(&mut Driver) -> DriverResult) -> u32 {
     let called = catch_unwind(AssertUnwindSafe(|| {
         let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ fn start(work: impl FnOnce(&mut Driver) -> DriverResult) -> u32 {
     }
 }
 
-/// Makes a call that belongs to the context, which must be current and alive.
+/// Makes a call that needs a context, which must be current and usable.
 pub(crate) fn call(work: impl FnOnce(&mut Driver) -> DriverResult) -> u32 {
     start(|driver| {
         if !CURRENT.get() {
@@ -55,20 +55,20 @@ pub(crate) fn call(work: impl FnOnce(&mut Driver) -> DriverResult) -> u32 {
     })
 }
 
-/// Puts a result where it is wanted.
+/// Writes a result to an address of the program.
 ///
 /// # Safety
-/// `into` is null or may be written.
+/// `into` is null or writable.
 unsafe fn put<T>(into: *mut T, value: T) -> DriverResult {
     if into.is_null() {
         return misuse("a result is wanted at address zero", Status::INVALID_VALUE);
     }
-    // SAFETY: it is not null, so the caller says that it may be written.
+    // SAFETY: `into` is not null, so the caller guarantees that it is writable.
     unsafe { into.write_unaligned(value) };
     Ok(())
 }
 
-/// A handle as programs have it: a pointer that points nowhere.
+/// Returns the form of a handle that programs see: a pointer without memory.
 fn pointer(handle: u64) -> *mut c_void {
     std::ptr::without_provenance_mut(handle as usize)
 }
@@ -100,13 +100,13 @@ extern "C" fn cuInit(flags: c_uint) -> u32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> u32 {
-    // SAFETY: as for `put`, by the interface.
+    // SAFETY: the API's contract implies that of `put`.
     start(|driver| unsafe { put(version, driver.options.version) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> u32 {
-    // SAFETY: as for `put`, by the interface.
+    // SAFETY: the API's contract implies that of `put`.
     start(|_| unsafe { put(count, 1) })
 }
 
@@ -118,7 +118,7 @@ fn check_device(device: c_int) -> DriverResult {
 unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> u32 {
     start(|_| {
         check_device(ordinal)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(device, 0) }
     })
 }
@@ -132,7 +132,7 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c
             usize::try_from(length).ok().and_then(|length| length.checked_sub(1)).ok_or(Status::INVALID_VALUE)?;
         let text = &text.as_bytes()[..text.len().min(room)];
         for (at, &byte) in text.iter().chain(&[0]).enumerate() {
-            // SAFETY: the text and its zero are no longer than the buffer.
+            // SAFETY: the text and its terminating zero fit the buffer.
             unsafe { put(name.wrapping_add(at), byte as c_char)? };
         }
         Ok(())
@@ -143,7 +143,7 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c
 unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> u32 {
     start(|driver| {
         check_device(device)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(bytes, driver.options.memory) }
     })
 }
@@ -153,7 +153,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
     start(|driver| {
         check_device(device)?;
         let capability = driver.options.capability as c_int;
-        // Numbers of the header; an H100's values, but few multiprocessors.
+        // Attribute numbers of the header; values of an H100, but with few multiprocessors.
         let found = match attribute {
             1..=3 => 1024,
             4 => 64,
@@ -173,27 +173,27 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
             97 => MOST_SHARED as c_int,
             _ => return misuse(&format!("device attribute {attribute} is not known"), Status::INVALID_VALUE),
         };
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(value, found) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorName(status: u32, text: *mut *const c_char) -> u32 {
-    // SAFETY: as for `put`, by the interface.
+    // SAFETY: the API's contract implies that of `put`.
     unsafe { told(Status(status).name(), text) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorString(status: u32, text: *mut *const c_char) -> u32 {
-    // SAFETY: as for `put`, by the interface.
+    // SAFETY: the API's contract implies that of `put`.
     unsafe { told(Status(status).text(), text) }
 }
 
 /// # Safety
-/// `into` is null or may be written.
+/// `into` is null or writable.
 unsafe fn told(text: Option<&'static std::ffi::CStr>, into: *mut *const c_char) -> u32 {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let put = unsafe { put(into, text.map_or(std::ptr::null(), std::ffi::CStr::as_ptr)) };
     match (put, text) {
         (Ok(()), Some(_)) => 0,
@@ -206,7 +206,7 @@ unsafe fn told(text: Option<&'static std::ffi::CStr>, into: *mut *const c_char) 
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, device: c_int) -> u32 {
     start(|_| {
         check_device(device)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(context, pointer(CONTEXT as u64)) }
     })
 }
@@ -230,7 +230,7 @@ extern "C" fn cuCtxSetCurrent(context: *mut c_void) -> u32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxGetCurrent(context: *mut *mut c_void) -> u32 {
     let current = if CURRENT.get() { pointer(CONTEXT as u64) } else { std::ptr::null_mut() };
-    // SAFETY: as for `put`, by the interface.
+    // SAFETY: the API's contract implies that of `put`.
     start(|_| unsafe { put(context, current) })
 }
 

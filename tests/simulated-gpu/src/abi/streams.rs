@@ -1,4 +1,4 @@
-//! Streams, events, captures.
+//! Exported functions for streams, events and stream capture.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -10,14 +10,14 @@ use crate::driver::Status;
 unsafe extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> u32 {
     call(|driver| {
         let made = driver.create_stream();
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(stream, pointer(made)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut *mut c_void, flags: c_uint, _priority: c_int) -> u32 {
-    // SAFETY: as for the function that is called, by the interface.
+    // SAFETY: the contract is that of the called function.
     unsafe { cuStreamCreate(stream, flags) }
 }
 
@@ -50,7 +50,7 @@ extern "C" fn cuStreamBeginCapture_v2(stream: *mut c_void, _mode: c_uint) -> u32
 unsafe extern "C" fn cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void) -> u32 {
     call(|driver| {
         let made = driver.end_capture(handle(stream))?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(graph, pointer(made)) }
     })
 }
@@ -62,7 +62,7 @@ const DISABLE_TIMING: c_uint = 2;
 unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, flags: c_uint) -> u32 {
     call(|driver| {
         let made = driver.create_event(flags & DISABLE_TIMING == 0);
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(event, pointer(made)) }
     })
 }
@@ -91,7 +91,7 @@ extern "C" fn cuEventSynchronize(event: *mut c_void) -> u32 {
 unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, from: *mut c_void, to: *mut c_void) -> u32 {
     call(|driver| {
         let elapsed = driver.elapsed(handle(from), handle(to))?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         unsafe { put(milliseconds, elapsed) }
     })
 }

@@ -1,4 +1,4 @@
-//! Tensor maps.
+//! Exported functions for tensor maps.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{c_uint, c_void};
@@ -10,7 +10,7 @@ use crate::driver::{DriverResult, Status, TiledTensor, misuse};
 /// Alignment of a map.
 const ALIGNMENT: usize = 64;
 
-/// Needs no context, and no device.
+/// `cuTensorMapEncodeTiled`: needs no context and no device.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuTensorMapEncodeTiled(
     map: *mut c_void,
@@ -34,12 +34,12 @@ unsafe extern "C" fn cuTensorMapEncodeTiled(
             return misuse("cuTensorMapEncodeTiled: a map is not aligned to 64 bytes", Status::INVALID_VALUE);
         }
         let rank = rank as usize;
-        // SAFETY: there is a number for each dimension, by the interface; or for each but the first one of strides.
+        // SAFETY: by the API's contract each list has a number for each dimension; strides have one less.
         let (sizes, strides, extents, steps) =
             unsafe { (list(sizes, rank)?, list(strides, rank - 1)?, list(extents, rank)?, list(steps, rank)?) };
         let address = address.addr() as u64;
         let tensor = TiledTensor { ty, address, sizes, strides, extents, steps, interleave, swizzle, promotion, fill };
-        // SAFETY: a map has 128 bytes, by the interface.
+        // SAFETY: by the API's contract the map has 128 bytes.
         unsafe { put(map.cast(), tensor.map()?.encode()) }
     });
     match encoded {
@@ -49,10 +49,10 @@ unsafe extern "C" fn cuTensorMapEncodeTiled(
     }
 }
 
-/// Numbers of an argument; none may be at address zero.
+/// Returns an argument list; a null or unaligned list is an error.
 ///
 /// # Safety
-/// There are that many, or the address is zero.
+/// `from` points to `count` elements, or is null.
 unsafe fn list<'a, T>(from: *const T, count: usize) -> DriverResult<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -60,7 +60,7 @@ unsafe fn list<'a, T>(from: *const T, count: usize) -> DriverResult<&'a [T]> {
     if from.is_null() || !from.is_aligned() {
         return misuse("cuTensorMapEncodeTiled: a list of numbers has no address", Status::INVALID_VALUE);
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     Ok(unsafe { std::slice::from_raw_parts(from, count) })
 }
 
@@ -80,7 +80,7 @@ mod tests {
             let map = room.0[at..].as_mut_ptr().cast();
             let address = std::ptr::without_provenance_mut(0x1000);
             let lists = (strides.as_ptr(), extents.as_ptr(), steps.as_ptr());
-            // SAFETY: there are 128 bytes for the map, and two numbers in each list but strides, which has one.
+            // SAFETY: the map has 128 bytes, and each list has two numbers, except strides, which has one.
             unsafe { cuTensorMapEncodeTiled(map, 9, rank, address, sizes, lists.0, lists.1, lists.2, 0, 1, 0, 0) }
         };
         let sizes = [32u64, 8];

@@ -1,24 +1,24 @@
-//! Functions of arithmetic opcodes.
+//! Lookup of arithmetic opcodes.
 
 use super::convert::Conversion;
 use super::{Run, Type, TypeKind, float, integer};
 
-/// An instruction that computes of slots alone.
+/// Arithmetic instruction: reads and writes slots only.
 #[derive(Clone, Copy)]
 pub(super) struct Alu {
-    /// The function, for one element of registers that hold two.
+    /// Function of one element; packed registers hold two elements.
     pub run: Run,
     /// Bits of an element, if registers hold two.
     pub packed: Option<u32>,
-    /// Number of its operands.
+    /// Number of operands.
     pub operands: usize,
-    /// A number that comes as one operand more.
+    /// Constant that is passed as an additional operand.
     pub extra: Option<u64>,
-    /// The type that numbers among the operands are of.
+    /// Type of immediate operands.
     pub ty: Type,
 }
 
-/// The instruction of an opcode such as `mad.lo.s32`; `None` if there is no such one.
+/// Returns the instruction for an opcode such as `mad.lo.s32`, or `None` if the opcode is unknown.
 pub(super) fn find(opcode: &str) -> Option<Alu> {
     let parts: Vec<&str> = opcode.split('.').collect();
     let (name, rest) = parts.split_first()?;
@@ -56,7 +56,7 @@ pub(super) fn find(opcode: &str) -> Option<Alu> {
     }
 }
 
-/// The conversion of each half, for an opcode that converts two numbers into a pair.
+/// Returns the scalar conversion that an opcode applies to both halves of a pair.
 pub(super) fn halves_of_pair(opcode: &str) -> Option<String> {
     match opcode.strip_prefix("cvt.rn.")? {
         "bf16x2.f32" => Some("cvt.rn.bf16.f32".to_string()),
@@ -65,7 +65,7 @@ pub(super) fn halves_of_pair(opcode: &str) -> Option<String> {
     }
 }
 
-/// The function that compares.
+/// Returns the comparison function of an operator for a type.
 pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
     if ty.is_integer() { integer::comparison(name, ty) } else { float::comparison(name, ty) }
 }
@@ -79,7 +79,7 @@ fn operands_of(name: &str) -> usize {
     }
 }
 
-/// Instructions of singles that take some operands in 16 bits.
+/// Returns the function of a mixed-precision instruction: single precision, with some operands of 16 bits.
 fn mixed(name: &str, ty: Type) -> Option<Run> {
     fn wide<const B: bool>(slot: u64) -> f32 {
         let kind = if B { TypeKind::Brain } else { TypeKind::Float };

@@ -1,22 +1,23 @@
-//! Approximate instructions of singles with the errors that the PTX ISA (9.1) allows them.
+//! Approximate single-precision instructions, with the maximum errors that the PTX ISA (9.1) documents.
 
 use super::Run;
 
-/// Errors of approximate instructions.
+/// Error of approximate instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximations {
-    /// Results are too low by as much as is documented.
+    /// Results are too low by the documented maximum error.
     Low,
     /// Results are correctly rounded.
     #[default]
     Exact,
-    /// Results are too high by as much as is documented.
+    /// Results are too high by the documented maximum error.
     High,
 }
 
 impl Approximations {
-    /// The function that makes a correctly rounded result of an instruction wrong, and its second operand; `None` for
-    /// exact instructions. (Sine and cosine, whose errors depend on the operand, are taken for such.)
+    /// Returns the function that adds the error to a correctly rounded result, and its second operand. Returns `None`
+    /// for instructions without error, and for sine and cosine: their error depends on the operand and is not
+    /// simulated.
     pub(super) fn error(self, opcode: &str) -> Option<(Run, u64)> {
         let side = match self {
             Approximations::Low => -1i8,
@@ -44,7 +45,7 @@ fn normal(slot: u64) -> Option<f32> {
     Some(f32::from_bits(slot as u32)).filter(|y| y.is_normal())
 }
 
-/// So many steps away from zero.
+/// Moves a value away from zero by `steps` units in the last place.
 fn stepped(slot: u64, steps: u64, _: u64) -> u64 {
     normal(slot).map_or(slot, |y| u64::from(y.to_bits().wrapping_add(steps as u32)))
 }
@@ -53,7 +54,7 @@ fn scaled(slot: u64, error: u64, _: u64) -> u64 {
     normal(slot).map_or(slot, |y| single(f64::from(y) * (1.0 + f64::from_bits(error))))
 }
 
-/// A logarithm: the error is absolute for operands from a half to two.
+/// Adds the error of a logarithm: absolute for operands from 0.5 to 2, relative otherwise.
 fn scaled_or_shifted(slot: u64, error: u64, _: u64) -> u64 {
     match f32::from_bits(slot as u32) {
         y if y.abs() < 1.0 => single(f64::from(y) + f64::from_bits(error)),

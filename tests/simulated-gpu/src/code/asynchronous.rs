@@ -1,8 +1,8 @@
-//! Requests of a thread to barriers in shared memory (`mbarrier`) and for bulk copies of tensors.
+//! Requests of a thread: operations on `mbarrier` objects in shared memory, and bulk copies of tensors (TMA).
 
 use super::{Slot, Slots};
 
-/// An address.
+/// Address operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Address {
     /// The slot.
@@ -11,67 +11,67 @@ pub struct Address {
     pub offset: i32,
 }
 
-/// The phase that a thread waits for.
+/// Phase that a thread waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
-    /// The last one whose number is even or odd, as the slot.
+    /// Latest phase whose parity is the value of the slot (`.parity`).
     Parity(Slot),
-    /// The one that an arrival gave.
+    /// Phase of a state token that `mbarrier.arrive` returned.
     Of(Slot),
 }
 
-/// A request.
+/// Request of a thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Request {
-    /// Makes eight bytes of shared memory a barrier.
+    /// `mbarrier.init`: initialises a barrier in eight bytes of shared memory.
     Initialize {
-        /// The barrier.
+        /// Address of the barrier.
         barrier: Address,
-        /// Arrivals of a phase.
+        /// Number of arrivals that complete a phase.
         count: Slot,
     },
-    /// Makes a barrier memory again.
+    /// `mbarrier.inval`: invalidates a barrier.
     Invalidate(Address),
-    /// Expects bytes, and arrives.
+    /// `mbarrier.arrive`, `mbarrier.arrive.expect_tx`: adds expected bytes, then arrives.
     Arrive {
-        /// The barrier.
+        /// Address of the barrier.
         barrier: Address,
         /// Number of arrivals.
         count: Slot,
-        /// Bytes that copies of the phase are to bring as well.
+        /// Number of additional bytes that copies of the phase will transfer.
         bytes: Slot,
-        /// Slot for the phase.
+        /// Slot for the state token.
         state: Slot,
     },
-    /// Expects bytes.
+    /// `mbarrier.expect_tx`: adds expected bytes.
     Expect {
-        /// The barrier.
+        /// Address of the barrier.
         barrier: Address,
-        /// Their number.
+        /// Number of bytes.
         bytes: Slot,
     },
-    /// Whether a phase is complete.
+    /// `mbarrier.test_wait`, `mbarrier.try_wait`: tests whether a phase is complete.
     Wait {
-        /// The barrier.
+        /// Address of the barrier.
         barrier: Address,
-        /// The phase.
+        /// Phase.
         phase: Phase,
-        /// Slot for the answer.
+        /// Slot for the result.
         p: Slot,
     },
-    /// Begins a copy of a box of a tensor into shared memory.
+    /// `cp.async.bulk.tensor`: starts a copy of a box of a tensor into shared memory.
     Copy {
         /// Destination.
         to: Address,
-        /// The tensor map, by its generic address.
+        /// Generic address of the tensor map.
         map: Address,
-        /// The box's first element, the fastest dimension first.
+        /// Coordinates of the first element of the box, the fastest dimension first.
         coordinates: Slots,
-        /// The barrier that is told of its bytes.
+        /// Barrier that receives `complete_tx` for the copied bytes.
         barrier: Address,
     },
-    /// Looks at a tensor map.
+    /// `prefetch.tensormap`: reads a tensor map.
     Prefetch(Address),
-    /// Makes what the thread knows to be in memory visible to bulk copies and warp groups.
+    /// `fence.proxy.async`: makes prior accesses visible to bulk copies and wgmma (the async proxy).
     Fence,
 }

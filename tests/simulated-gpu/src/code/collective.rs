@@ -1,132 +1,133 @@
-//! Collective instructions: barriers, shuffles, votes, matrix loads and multiply-accumulates of the lanes of a warp.
+//! Collective instructions: warp barriers, shuffles, votes, and matrix loads and multiply-accumulates of the lanes of a
+//! warp.
 
 use super::{MemoryOperand, Run, Slot, Slots, Type, WarpGroup};
 
-/// Something that lanes of a warp do together.
+/// Instruction that lanes of a warp execute together.
 #[derive(Clone, Copy, Debug)]
 pub enum Collective {
     /// `bar.warp.sync`.
     Sync {
-        /// Lanes.
+        /// Mask of the participating lanes.
         mask: Slot,
     },
     /// `shfl.sync`.
     Shuffle {
-        /// From which lane.
+        /// Selection of the source lane.
         mode: ShuffleMode,
-        /// The value.
+        /// Shuffled value.
         d: Slot,
-        /// Whether the lane was within bounds.
+        /// Predicate result: whether the source lane was in range.
         p: Slot,
-        /// The value that is given.
+        /// Source value.
         a: Slot,
-        /// Lane or distance.
+        /// Source lane, or distance to it.
         b: Slot,
-        /// Clamp and segments.
+        /// Clamp and segment mask.
         c: Slot,
-        /// Lanes.
+        /// Mask of the participating lanes.
         mask: Slot,
     },
     /// `vote.sync`.
     Vote {
         /// The mode.
         mode: VoteMode,
-        /// The answer.
+        /// Result.
         d: Slot,
-        /// The predicate.
+        /// Source predicate.
         a: Slot,
-        /// Lanes.
+        /// Mask of the participating lanes.
         mask: Slot,
     },
     /// `match.any.sync`, `match.all.sync`.
     Match {
-        /// Whether all must be the same.
+        /// Whether this is `match.all`.
         all: bool,
-        /// The lanes that have the same value.
+        /// Mask of the lanes with an equal value.
         d: Slot,
-        /// Whether all have.
+        /// Predicate result: whether all lanes have an equal value.
         p: Slot,
         /// The value.
         a: Slot,
-        /// Bits of it.
+        /// Width of the value in bits.
         bits: u32,
-        /// Lanes.
+        /// Mask of the participating lanes.
         mask: Slot,
     },
     /// `redux.sync`.
     Reduce {
-        /// Of two values one.
+        /// Function that combines two values.
         run: Run,
         /// The result.
         d: Slot,
-        /// The value.
+        /// Source value.
         a: Slot,
-        /// Lanes.
+        /// Mask of the participating lanes.
         mask: Slot,
     },
     /// `ldmatrix.sync`.
     LoadMatrices(MatrixLoad),
     /// `mma.sync`.
     Mma {
-        /// Shape and type.
+        /// Registers of the result.
         fragments: Fragments,
-        /// The result's registers.
+        /// Shape and types.
         d: Slots,
-        /// The first factor's registers.
+        /// Registers of A.
         a: Slots,
-        /// The second factor's registers.
+        /// Registers of B.
         b: Slots,
-        /// The addend's registers.
+        /// Registers of C.
         c: Slots,
     },
-    /// `wgmma`: what warps of a warp group do.
+    /// `wgmma`: instruction of the warps of a warp group.
     WarpGroup(WarpGroup),
 }
 
-/// Matrices of eight rows of 16 bytes in shared memory.
+/// `ldmatrix`: loads 8x8 matrices of 16-bit elements from shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixLoad {
-    /// The lane's row of a matrix.
+    /// Address of the matrix row that the lane provides.
     pub row: MemoryOperand,
-    /// Whether the elements of 16 bits change rows for columns.
+    /// Whether the matrices are transposed (`.trans`).
     pub transposed: bool,
-    /// A register for each matrix.
+    /// Destination register of each matrix.
     pub d: Slots,
 }
 
-/// From which lane a value comes.
+/// Selection of a shuffle's source lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShuffleMode {
-    /// From a lower one.
+    /// Lane with a lower index.
     Up,
-    /// From a higher one.
+    /// Lane with a higher index.
     Down,
-    /// From the one with some bits flipped.
+    /// Lane whose index differs in some bits (`bfly`).
     Butterfly,
-    /// From the one of that number.
+    /// Lane with a given index.
     Index,
 }
 
-/// Question of a vote.
+/// Reduction of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VoteMode {
-    /// Whether all hold.
+    /// Whether the predicate holds in all lanes.
     All,
-    /// Whether one holds.
+    /// Whether the predicate holds in any lane.
     Any,
-    /// Whether all are the same.
+    /// Whether the predicate is equal in all lanes.
     Uniform,
-    /// Those that hold, as bits.
+    /// Bit mask of the lanes where the predicate holds.
     Ballot,
 }
 
-/// An mma of 16 rows and 8 columns.
+/// Shape and types of an `mma.m16n8kK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragments {
-    /// The depth: 4, 8 or 16.
+    /// Size of the contracted dimension `K`: 4, 8 or 16.
     pub depth: usize,
-    /// The type of the factors: `f16`, `bf16` or `tf32`.
+    /// Type of A and B: `f16`, `bf16` or `tf32`.
     pub factors: Type,
-    /// The type of sums and results: `f32` or `f16`.
+    /// Type of C and D: `f32` or `f16`.
     pub sums: Type,
 }

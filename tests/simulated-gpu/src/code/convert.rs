@@ -1,26 +1,26 @@
-//! `cvt`, by the PTX ISA's table: between integers and numbers of all widths.
+//! `cvt`: conversions between integer and floating-point types of all widths, by the table of the PTX ISA.
 
 use super::round::{Rounding, nearest, nearest_tensor, odd_integer, read, rounded};
 use super::{Run, Type, TypeKind};
 
-/// A conversion.
+/// Conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conversion {
     to: Type,
     from: Type,
-    /// Rounding of numbers to narrower ones.
+    /// Rounding of floats to narrower ones.
     rounding: Rounding,
-    /// Rounding of numbers to integers, also where the result is a number again.
+    /// Rounding to integral values, also for results of a floating-point type (`cvt.rni.f32.f32`).
     to_integer: Option<Rounding>,
     saturates: bool,
 }
 
-/// The types in the order in which [`Conversion::encode`] numbers them.
+/// Types in the order of their numbers in [`Conversion::encode`].
 const TYPES: [&str; 13] = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64", "tf32"];
 const ROUNDINGS: [Rounding; 5] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up, Rounding::Away];
 
 impl Conversion {
-    /// From the parts of the opcode after `cvt`.
+    /// Parses the parts of an opcode after `cvt`.
     pub(super) fn parse(parts: &[&str]) -> Option<Conversion> {
         let (from, rest) = parts.split_last()?;
         let (to, modifiers) = rest.split_last()?;
@@ -54,7 +54,7 @@ impl Conversion {
         [to, from].iter().all(|ty| TYPES.iter().any(|name| Type::parse(name) == Some(*ty))).then_some(found)
     }
 
-    /// The function, and its second operand.
+    /// Returns the function of the conversion, and its second operand.
     pub(super) fn run(self) -> (Run, u64) {
         let is_plain = self.to.is_integer() && self.from.is_integer() && !self.saturates;
         match is_plain {
@@ -104,7 +104,7 @@ impl Conversion {
     fn apply(self, slot: u64) -> u64 {
         match (self.from.is_integer(), self.to.is_integer()) {
             (true, true) => saturated(self.to, integer(self.from, slot)) as u64,
-            // Nothing is wider than this, so it is rounded at once.
+            // An `f64` result is rounded only here.
             (true, false) if self.to.bits == 64 => (integer(self.from, slot) as f64).to_bits(),
             (true, false) => rounded(self.to, odd_integer(integer(self.from, slot)), self.rounding),
             (false, true) => self.number_to_integer(read(self.from, slot)) as u64,
@@ -112,8 +112,8 @@ impl Conversion {
         }
     }
 
-    /// Values that do not fit become the nearest one. A NaN becomes zero, but where 64 bits are on either side: then
-    /// the upper bit alone.
+    /// Converts to an integer with saturation. A NaN becomes zero; if either type has 64 bits, it becomes the value
+    /// with only the highest bit set.
     fn number_to_integer(self, value: f64) -> i128 {
         if value.is_nan() {
             let is_wide = self.from.bits == 64 || self.to.bits == 64;
@@ -138,7 +138,8 @@ impl Conversion {
     }
 }
 
-/// The function between integers: cut off where the result is narrower, with the sign of the narrower type above.
+/// Returns the function that converts between integer types: truncates, then extends with the sign of the narrower
+/// type.
 fn extend(to: Type, from: Type) -> Run {
     let narrow = if to.bits < from.bits { to } else { from };
     match (narrow.bits, narrow.is_signed()) {
@@ -152,7 +153,7 @@ fn extend(to: Type, from: Type) -> Run {
     }
 }
 
-/// The value of an integer in a slot.
+/// Returns the value of an integer in a slot.
 fn integer(ty: Type, slot: u64) -> i128 {
     let above = 64 - ty.bits;
     if ty.is_signed() { i128::from(((slot << above) as i64) >> above) } else { i128::from(slot << above >> above) }

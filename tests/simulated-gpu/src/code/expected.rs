@@ -1,14 +1,14 @@
-//! Reads whose value an atomic exchange checks again.
+//! Plain loads of the expected value of a compare-and-swap.
 //!
-//! `atom.cas` stores only where memory still holds what was expected, and what is expected begins with a plain read:
-//! LLVM makes such reads for updates of single bytes. Whatever such a read sees, the exchange sees better, so it need
-//! not be ordered with other exchanges.
+//! `atom.cas` stores only if memory still holds the expected value. A loop of `atom.cas` starts with a plain load of
+//! that value; LLVM emits such loops to update single bytes. The exchange checks the loaded value again, so the load
+//! need not be ordered with other exchanges and is not a race.
 
 use std::collections::HashSet;
 
 use super::{Kernel, Op, Slot};
 
-/// Marks the loads of a kernel that a compare-and-swap uses only as its expected value.
+/// Marks the loads whose result a compare-and-swap uses only as its expected value.
 pub(super) fn mark(kernel: &mut Kernel, exchanges: &[usize]) {
     let mut compared: HashSet<Slot> = exchanges
         .iter()
@@ -17,7 +17,7 @@ pub(super) fn mark(kernel: &mut Kernel, exchanges: &[usize]) {
             _ => None,
         })
         .collect();
-    // Operands of a compared slot are compared as well.
+    // Operands that a compared slot is computed from are compared as well.
     loop {
         let before = compared.len();
         for instruction in &kernel.code {

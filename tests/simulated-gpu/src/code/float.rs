@@ -1,12 +1,11 @@
-//! Floating-point arithmetic by the PTX ISA: subnormals are kept, and a NaN that comes out of arithmetic is the
-//! canonical one.
+//! Floating-point arithmetic by the PTX ISA: subnormals are kept, and arithmetic returns the canonical NaN.
 //!
-//! Approximate instructions give what is exact but for one rounding, which every bound of the document allows.
+//! Approximate instructions return the correctly rounded result, which is within every documented bound.
 
 use super::round::{NAN_16, NAN_32, nearest, odd_sum, read};
 use super::{Run, Type, TypeKind};
 
-/// The function of an instruction, by its name and its modifiers but for the type; for one element.
+/// Returns the scalar function of an instruction, from its name and its modifiers without the type.
 pub(super) fn find(name: &str, modifiers: &[&str], ty: Type) -> Option<Run> {
     match (ty.kind, ty.bits) {
         (TypeKind::Float, 32) => single(name, modifiers),
@@ -47,7 +46,7 @@ fn single(name: &str, modifiers: &[&str]) -> Option<Run> {
         ("rcp" | "rsqrt" | "ex2" | "lg2", ["approx", "ftz"]) => return flushed(name),
         ("neg", []) => |a, _, _| a ^ 1 << 31,
         ("abs", []) => |a, _, _| a & 0x7fff_ffff,
-        // The document has the sign in `a` and the magnitude in `b`.
+        // PTX takes the sign from `a` and the magnitude from `b`.
         ("copysign", []) => |a, b, _| a & 1 << 31 | b & 0x7fff_ffff,
         ("min", []) => |a, b, _| put(least(f(a).into(), f(b).into()) as f32),
         ("max", []) => |a, b, _| put(greatest(f(a).into(), f(b).into()) as f32),
@@ -58,7 +57,7 @@ fn single(name: &str, modifiers: &[&str]) -> Option<Run> {
     Some(run)
 }
 
-/// Approximations that take subnormals for zero, going in and coming out.
+/// Returns an approximate function that flushes subnormal operands and results to zero (`.ftz`).
 fn flushed(name: &str) -> Option<Run> {
     fn flush(value: f32) -> f32 {
         if value.is_subnormal() { 0f32.copysign(value) } else { value }
@@ -94,7 +93,7 @@ fn double(name: &str, modifiers: &[&str]) -> Option<Run> {
     Some(run)
 }
 
-/// Numbers of 16 bits: `BRAIN` ones or IEEE's.
+/// Returns the type of 16-bit floats: bf16 if `brain`, otherwise IEEE half precision.
 const fn half_type(brain: bool) -> Type {
     Type { kind: if brain { TypeKind::Brain } else { TypeKind::Float }, bits: 16, count: 1 }
 }
@@ -130,7 +129,7 @@ fn half<const B: bool>(name: &str, modifiers: &[&str]) -> Option<Run> {
     Some(run)
 }
 
-/// The smaller one, where -0 is smaller than +0; the other one of a NaN.
+/// Returns the smaller operand, where -0 is smaller than +0; if one operand is a NaN, the other one.
 fn least(a: f64, b: f64) -> f64 {
     if a.is_nan() || b < a || (a == b && b.is_sign_negative()) { b } else { a }
 }
@@ -143,7 +142,7 @@ fn or_nan(a: f64, b: f64, choose: fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { choose(a, b) }
 }
 
-/// The function that compares numbers of a type, with 1 for true.
+/// Returns the comparison function for a type; its result is 1 for true.
 pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
     match (ty.kind, ty.bits) {
         (TypeKind::Float, 32) => compare::<0>(name),
@@ -154,7 +153,7 @@ pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
     }
 }
 
-/// A number of the type by the number of [`comparison`].
+/// Returns the value in a slot; `T` numbers the types as [`comparison`] does.
 fn number<const T: u8>(slot: u64) -> f64 {
     match T {
         0 => f64::from(f(slot)),
@@ -167,7 +166,7 @@ fn number<const T: u8>(slot: u64) -> f64 {
 fn compare<const T: u8>(name: &str) -> Option<Run> {
     let run: Run = match name {
         "eq" => |a, b, _| u64::from(number::<T>(a) == number::<T>(b)),
-        // False for a NaN, as all without `u`.
+        // False for a NaN, as are all comparisons without the suffix `u`.
         "ne" => |a, b, _| u64::from(number::<T>(a) < number::<T>(b) || number::<T>(a) > number::<T>(b)),
         "lt" => |a, b, _| u64::from(number::<T>(a) < number::<T>(b)),
         "le" => |a, b, _| u64::from(number::<T>(a) <= number::<T>(b)),

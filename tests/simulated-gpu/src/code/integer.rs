@@ -1,10 +1,10 @@
-//! Integer arithmetic, bits and comparisons, by the PTX ISA's chapters on integer, logic and shift instructions.
+//! Integer arithmetic, logic, shifts and comparisons, by the corresponding chapters of the PTX ISA.
 
 use super::{Run, Type};
 
-/// An integer of some width, in a slot.
+/// Integer type of a value in a slot.
 trait Integer: Copy + Ord + 'static {
-    /// Twice as wide.
+    /// Width in bits.
     const BITS: u32;
     const ZERO: Self;
     fn get(slot: u64) -> Self;
@@ -27,7 +27,7 @@ macro_rules! integers {
 }
 integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// The function for the width and the sign of a type.
+/// Selects the instance of a generic function by the width and signedness of a type.
 macro_rules! by_type {
     ($ty:expr, $function:ident) => {
         match ($ty.bits, $ty.is_signed()) {
@@ -42,7 +42,7 @@ macro_rules! by_type {
     };
 }
 
-/// The function of an instruction, by its name and its modifiers but for the type.
+/// Returns the function of an instruction, from its name and its modifiers without the type.
 pub(super) fn find(name: &str, modifiers: &[&str], ty: Type) -> Option<Run> {
     if !ty.is_integer() {
         return None;
@@ -85,7 +85,7 @@ pub(super) fn find(name: &str, modifiers: &[&str], ty: Type) -> Option<Run> {
     }
 }
 
-/// The function that compares, with 1 for true; `c` holds another predicate for those that combine.
+/// Returns the comparison function, whose result is 1 for true.
 pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
     match name {
         "eq" => by_type!(ty, equal),
@@ -98,7 +98,7 @@ pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
     }
 }
 
-/// Logic on predicates.
+/// Returns the function of a logic instruction on predicates.
 pub(super) fn predicate(name: &str) -> Option<Run> {
     match name {
         "and" => Some(|a, b, _| a & b & 1),
@@ -118,14 +118,14 @@ fn sub_saturating<T: Integer>(a: u64, b: u64, _: u64) -> u64 {
     clamped::<T>(T::get(a).wide() - T::get(b).wide())
 }
 
-/// The nearest value of a signed type.
+/// Clamps a value to the range of the signed type.
 fn clamped<T: Integer>(value: i128) -> u64 {
     let most = (1i128 << (T::BITS - 1)) - 1;
     T::narrow(value.clamp(-most - 1, most)).put()
 }
 
 fn mul_high<T: Integer>(a: u64, b: u64, _: u64) -> u64 {
-    // The product of two u64 wants all 128 bits; as bits the wrapped one is right.
+    // A product of two `u64` needs all 128 bits; the bits of the wrapped product are correct.
     let product = T::get(a).wide().wrapping_mul(T::get(b).wide());
     (product >> T::BITS) as u64
 }
@@ -142,7 +142,7 @@ fn mad_wide<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
     mul_wide::<T>(a, b, 0).wrapping_add(c)
 }
 
-/// Division by zero "yields an unspecified, machine-specific value"; NVIDIA's machines give all ones.
+/// Divides. Division by zero "yields an unspecified, machine-specific value", which is all ones on NVIDIA's devices.
 fn divide<T: Integer>(a: u64, b: u64, _: u64) -> u64 {
     if T::get(b) == T::ZERO { u64::MAX } else { (T::get(a).wide() / T::get(b).wide()) as u64 }
 }
@@ -163,7 +163,7 @@ fn abs<T: Integer>(a: u64, _: u64, _: u64) -> u64 {
     T::get(a).wide().unsigned_abs() as u64
 }
 
-/// Amounts are 32 bits without sign, and clamped to the width.
+/// Shifts right. The amount is an unsigned 32-bit number, clamped to the width.
 fn shift_right<T: Integer>(a: u64, b: u64, _: u64) -> u64 {
     (T::get(a).wide() >> (b as u32).min(T::BITS)) as u64
 }
@@ -172,7 +172,7 @@ fn shift_left<T: Integer>(a: u64, b: u64, _: u64) -> u64 {
     (u128::from(a) << (b as u32).min(T::BITS)) as u64
 }
 
-/// Bits from `b` on, `c` of them, each of which counts modulo 256; beyond the width there are copies of the sign.
+/// `bfe`: extracts `c` bits from bit `b` on, both modulo 256. Bits beyond the width are copies of the sign.
 fn extract<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
     let (start, length) = (b as u8 as u32, c as u8 as u32);
     let (value, is_signed) = (T::get(a).wide(), T::narrow(-1).wide() < 0);
@@ -190,7 +190,7 @@ fn extract<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
     result as u64
 }
 
-/// Bits of `a` put into `b`, from `c` on; the length comes in the upper half of `c`.
+/// `bfi`: inserts bits of `a` into `b`. The low half of `c` is the start, the high half the length.
 pub(super) fn insert<const BITS: u32>(a: u64, b: u64, c: u64) -> u64 {
     let (start, length) = (c as u8 as u32, (c >> 32) as u8 as u32);
     if start >= BITS || length == 0 {
@@ -216,8 +216,8 @@ fn is_zero<T: Integer>(a: u64, _: u64, _: u64) -> u64 {
     u64::from(T::get(a) == T::ZERO)
 }
 
-/// Four of the eight bytes of two words, each by a number of four bits: the byte, and whether its sign is spread
-/// instead.
+/// `prmt`: selects four of the eight bytes of two words. Each selector has four bits: the byte's index, and whether to
+/// replicate its sign bit instead.
 fn permute(a: u64, b: u64, c: u64) -> u64 {
     let bytes = (a & 0xffff_ffff | b << 32).to_le_bytes();
     let chosen = [0, 4, 8, 12].map(|shift| {

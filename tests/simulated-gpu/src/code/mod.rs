@@ -1,8 +1,7 @@
-//! Kernels in executable form: instructions decoded once, registers and constants as numbered slots of 64 bits.
+//! Executable form of kernels: instructions are decoded once; registers and constants are numbered 64-bit slots.
 //!
-//! A slot's upper bits beyond the width of what was written are not specified; who reads a slot looks at the bits of
-//! its own type alone. Constants, addresses of variables and special registers are slots too, so an operand is always a
-//! slot.
+//! The bits of a slot above the width of the last write are unspecified, so an instruction reads only the bits of its
+//! own type. Constants, addresses of variables and special registers are slots too, so an operand is always a slot.
 
 mod alu;
 mod approximate;
@@ -27,105 +26,105 @@ pub use decode::decode;
 pub use types::{Type, TypeKind};
 pub use warp_group::{LeftFactor, Product, WarpGroup};
 
-/// The number of a register or of a constant of a thread.
+/// Index of a register or constant of a thread.
 pub type Slot = u32;
 
-/// The function of an instruction without memory, of up to three slots.
+/// Function of an arithmetic instruction, of up to three slots.
 pub type Run = fn(u64, u64, u64) -> u64;
 
-/// The slot of instructions that are always done.
+/// Guard of instructions that always execute.
 pub const ALWAYS: Slot = Slot::MAX;
 
-/// Number of groups of copies that stands for waiting for all copies, those of no group too.
+/// Operand of [`Op::WaitForCopies`] that waits for all copies, including those without a group (`cp.async.wait_all`).
 pub const ALL_COPIES: u32 = u32::MAX;
 
-/// The value of a register that nobody has written.
+/// Value of a register that was never written.
 pub const POISON: u64 = 0x7ff4_dead_7fa4_dead;
 
-/// A kernel.
+/// Decoded kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    /// Its symbol.
+    /// Symbol name.
     pub name: String,
     /// The instructions.
     pub code: Vec<Instruction>,
-    /// The line of each instruction in the PTX text.
+    /// Line of each instruction in the PTX text.
     pub lines: Vec<u32>,
     /// Initial values of a thread's slots.
     pub image: Vec<u64>,
-    /// Slots that depend on the thread.
+    /// Special registers, which depend on the thread, and their slots.
     pub specials: Vec<(Special, Slot)>,
-    /// Slots of instructions that have many: see [`Slots`].
+    /// Slots of instructions with many operands; see [`Slots`].
     pub lists: Vec<Slot>,
-    /// Collective instructions of the lanes of a warp.
+    /// Collective instructions of warps.
     pub collectives: Vec<Collective>,
-    /// Requests to barriers in memory and for bulk copies.
+    /// Operations on mbarriers, and bulk copies.
     pub requests: Vec<Request>,
     /// Offset and size of each parameter.
     pub parameters: Vec<(usize, usize)>,
-    /// Bytes of shared memory that the kernel declares; dynamic memory follows it.
+    /// Bytes of static shared memory; dynamic shared memory follows it.
     pub shared_bytes: usize,
-    /// Bytes of local memory of a thread.
+    /// Bytes of local memory per thread.
     pub local_bytes: usize,
-    /// The most threads of a block.
+    /// Maximum number of threads of a block.
     pub most_threads: u32,
-    /// The threads of a block by dimension, if it has no others.
+    /// Required block dimensions, if the kernel specifies them.
     pub exact_threads: Option<[u32; 3]>,
-    /// The smallest element of global and of shared memory that is touched alone: 1, 2 or 4 bytes.
+    /// Granularity of race detection, by space.
     pub granules: Granules,
     /// Whether threads wait for others.
     pub waits: bool,
-    /// Whether it has barriers in memory, bulk copies or products of warp groups, so that its threads are ordered by
-    /// more than barriers of the block.
+    /// Whether the kernel uses mbarriers, bulk copies or wgmma, so that barriers of the block are not the only order of
+    /// its threads.
     pub is_asynchronous: bool,
-    /// Whether it has products of warp groups.
+    /// Whether the kernel uses wgmma.
     pub multiplies: bool,
 }
 
-/// The smallest element that a kernel touches alone, as a power of two, by space.
+/// Smallest element that a kernel accesses individually, as log2 of its bytes, by space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// Of global memory.
+    /// Granularity of global memory.
     pub global: u32,
-    /// Of shared memory.
+    /// Granularity of shared memory.
     pub shared: u32,
 }
 
-/// Some of [`Kernel::lists`].
+/// Range of [`Kernel::lists`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slots {
-    /// The first one.
+    /// Index of the first slot.
     pub start: u32,
     /// Number of slots.
     pub count: u32,
 }
 
-/// An instruction.
+/// Instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
-    /// Done where this predicate holds; [`ALWAYS`] for none.
+    /// Predicate that guards the instruction; [`ALWAYS`] if there is none.
     pub guard: Slot,
-    /// Done where it does not hold.
+    /// Whether the guard is negated.
     pub negated: bool,
     /// Operation.
     pub op: Op,
 }
 
-/// A place in memory, and how it is touched.
+/// Memory operand: address, and kind of access.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryOperand {
     /// The state space.
     pub space: Space,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub bytes: u8,
-    /// Whether elements are read with their sign.
+    /// Whether loads sign-extend.
     pub is_signed: bool,
-    /// Whether other threads may change it at the same time by atomics: volatile and relaxed accesses, and those that
-    /// an exchange checks again.
+    /// Whether other threads may change the element concurrently by atomics: volatile and relaxed accesses, and loads
+    /// of the expected value of a compare-and-swap.
     pub is_strong: bool,
-    /// The slot of the address.
+    /// Slot of the base address.
     pub base: Slot,
-    /// Added to it.
+    /// Constant offset from the base.
     pub offset: i32,
 }
 
@@ -138,17 +137,17 @@ pub enum Op {
         run: Run,
         /// The result.
         d: Slot,
-        /// The operands; those that the function does not look at may be any.
+        /// Operands; those that the function ignores are arbitrary slots.
         abc: [Slot; 3],
     },
-    /// A register's value as it is, which need not be there yet.
+    /// Copies a register without reading its value, which may still be pending.
     Move {
         /// The result.
         d: Slot,
         /// The value.
         from: Slot,
     },
-    /// The same for both halves of registers.
+    /// Applies a function to both halves of registers.
     Packed {
         /// The function.
         run: Run,
@@ -159,105 +158,106 @@ pub enum Op {
         /// Bits of a half.
         bits: u32,
     },
-    /// `d = run(a, b, c, number)`: a bitwise function by its table.
+    /// `lop3`: `d = table(a, b, c)`, a bitwise function by its truth table.
     Lop3 {
         /// The result.
         d: Slot,
         /// The operands.
         abc: [Slot; 3],
-        /// The table.
+        /// Truth table.
         table: u8,
     },
-    /// Parts of a slot into slots, the lowest first.
+    /// Splits a slot into parts, the lowest first.
     Split {
-        /// The whole.
+        /// Source slot.
         from: Slot,
-        /// The parts.
+        /// Slots of the parts.
         into: Slots,
-        /// Bits of a part.
+        /// Width of a part in bits.
         bits: u32,
     },
-    /// Parts put together, the lowest first.
+    /// Joins parts to one slot, the lowest first.
     Join {
-        /// The whole.
+        /// Destination slot.
         into: Slot,
-        /// The parts.
+        /// Slots of the parts.
         from: Slots,
-        /// Bits of a part.
+        /// Width of a part in bits.
         bits: u32,
     },
-    /// Elements of memory, one after another, into slots.
+    /// Loads consecutive elements of memory into slots.
     Load {
-        /// Where.
+        /// Address and kind of access.
         place: MemoryOperand,
-        /// Into which slots.
+        /// Destination slots.
         into: Slots,
     },
-    /// Slots into memory.
+    /// Stores slots to consecutive elements of memory.
     Store {
-        /// Where.
+        /// Address and kind of access.
         place: MemoryOperand,
         /// Source slots.
         from: Slots,
     },
-    /// A change of memory that no other thread sees half done.
+    /// Atomic read-modify-write of memory.
     Atomic {
-        /// Where.
+        /// Address and kind of access.
         place: MemoryOperand,
-        /// Function of the value in memory, its first operand.
+        /// Function that returns the new value; its first operand is the value in memory.
         run: Run,
         /// Slot for the old value.
         d: Slot,
-        /// The other operands.
+        /// Other operands of the function.
         ab: [Slot; 2],
     },
-    /// Begins a copy into shared memory that is done by the time of a [`Op::WaitForCopies`].
+    /// `cp.async`: starts a copy into shared memory, which is complete after a [`Op::WaitForCopies`].
     CopyAsync {
         /// Destination.
         to: MemoryOperand,
         /// Source.
         from: MemoryOperand,
-        /// Bytes of the destination.
+        /// Size of the destination in bytes.
         bytes: u32,
-        /// Slot for the bytes of the source; zeros follow.
+        /// Slot with the number of bytes to read from the source; the rest is filled with zeros.
         read: Slot,
     },
-    /// Ends a group of the thread's copies.
+    /// `cp.async.commit_group`: ends a group of the thread's copies.
     EndCopyGroup,
-    /// Waits until no more than so many of the last groups are under way; [`ALL_COPIES`] for none, ended or not.
+    /// `cp.async.wait_group`: waits until at most this number of the latest groups are pending; [`ALL_COPIES`] waits
+    /// for all copies, committed or not.
     WaitForCopies(u32),
-    /// Goes on elsewhere.
+    /// Jumps to an instruction.
     Branch(u32),
-    /// Waits for all threads of the block, or for as many as slot `count` says.
+    /// `bar.sync`: waits for all threads of the block, or for the number in slot `count`.
     Barrier {
-        /// Number of the barrier.
+        /// Index of the barrier.
         id: Slot,
         /// Number of threads; zero for all.
         count: Slot,
-        /// Whether all threads of a warp must be at the same instruction.
+        /// Whether all threads of a warp must execute the same instruction.
         aligned: bool,
     },
-    /// Something that lanes of a warp do together: a number of [`Kernel::collectives`].
+    /// Collective instruction of a warp: an index into [`Kernel::collectives`].
     Collective(u32),
-    /// Something of barriers in memory or of bulk copies.
+    /// Operation on an mbarrier, or a bulk copy.
     Request {
-        /// A number of [`Kernel::requests`].
+        /// Index into [`Kernel::requests`].
         number: u32,
-        /// Whether it is a copy, whose place depends on what the thread has read.
+        /// Whether this is a copy, whose address may depend on values that the thread has read.
         copies: bool,
     },
-    /// Sets the condition of a loop of a graph: handle and value.
+    /// Sets the condition of a conditional graph node: handle and value.
     SetCondition([Slot; 2]),
-    /// The thread's end.
+    /// `ret`, `exit`: ends the thread.
     Return,
-    /// An end that is a fault.
+    /// `trap`: ends the thread with an error.
     Trap,
-    /// Nothing.
+    /// No operation.
     Nothing,
 }
 
 impl Op {
-    /// Whether it may reveal values that the thread has read to other threads or the host.
+    /// Whether the operation may reveal values that the thread has read to other threads or to the host.
     #[inline]
     pub fn tells_others(self) -> bool {
         matches!(
@@ -272,29 +272,29 @@ impl Op {
     }
 }
 
-/// A register that says which thread it is.
+/// Special register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// Number of the thread in its block, by dimension.
+    /// `%tid`: index of the thread in its block, by dimension.
     Thread(usize),
-    /// Threads of a block.
+    /// `%ntid`: block dimensions.
     Threads(usize),
-    /// Number of the block.
+    /// `%ctaid`: index of the block, by dimension.
     Block(usize),
-    /// Blocks of the grid.
+    /// `%nctaid`: grid dimensions.
     Blocks(usize),
-    /// Number in the warp.
+    /// `%laneid`: index of the lane in its warp.
     Lane,
-    /// Number of the warp.
+    /// `%warpid`: index of the warp.
     Warp,
-    /// Bits of lanes that compare so to this one: `eq`, `lt`, `le`, `gt`, `ge`.
+    /// `%lanemask_eq`, `_lt`, `_le`, `_gt`, `_ge`: mask of the lanes that compare so to this one.
     LaneMask(std::cmp::Ordering, bool),
-    /// Bytes of dynamic shared memory.
+    /// `%dynamic_smem_size`: bytes of dynamic shared memory.
     DynamicShared,
 }
 
 impl Kernel {
-    /// Slots of an instruction.
+    /// Returns the slots of a range.
     #[inline]
     pub fn list(&self, slots: Slots) -> &[Slot] {
         &self.lists[slots.start as usize..][..slots.count as usize]

@@ -1,19 +1,19 @@
-//! Rounding from wider to narrower floats, once.
+//! Single rounding from wider to narrower floats.
 //!
-//! A result that is rounded twice may be wrong, unless the first time is "to odd": an inexact value becomes the
+//! Rounding twice may give a wrong result, unless the first rounding is "to odd": an inexact value becomes the
 //! neighbour whose last bit is one (Boldo and Melquiond, "When double rounding is odd", 2005). So results are computed
-//! in `f64`, to odd where that is not exact.
+//! in `f64`, rounded to odd if they are inexact.
 
 use half::{bf16, f16};
 
 use super::{Type, TypeKind};
 
-/// NaN that arithmetic returns in each width: payloads are not kept.
+/// Canonical 16-bit NaN that arithmetic returns; payloads are not kept.
 pub const NAN_16: u64 = 0x7fff;
-/// As [`NAN_16`].
+/// Canonical 32-bit NaN that arithmetic returns.
 pub const NAN_32: u64 = 0x7fff_ffff;
 
-/// A direction of rounding.
+/// Rounding mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest, ties to even.
@@ -24,14 +24,14 @@ pub enum Rounding {
     Down,
     /// Up.
     Up,
-    /// To the nearest, ties away from zero: singles to TF32 alone.
+    /// To the nearest, ties away from zero; only from singles to TF32.
     Away,
 }
 
-/// Bits of a single that TF32 has not.
+/// Bits of a single that TF32 does not have.
 const BEYOND_TF32: u32 = (1 << 13) - 1;
 
-/// The number in a slot of a floating-point type, which an `f64` holds exactly.
+/// Returns the value in a slot of a floating-point type, as an exact `f64`.
 pub fn read(ty: Type, slot: u64) -> f64 {
     match (ty.kind, ty.bits) {
         (TypeKind::Brain, _) => f64::from(bf16::from_bits(slot as u16)),
@@ -42,7 +42,7 @@ pub fn read(ty: Type, slot: u64) -> f64 {
     }
 }
 
-/// The bits of the number of a type that is nearest.
+/// Returns the bits of the nearest value of a type.
 pub fn nearest(ty: Type, value: f64) -> u64 {
     match (ty.kind, ty.bits) {
         (TypeKind::Brain | TypeKind::Float, 16) if value.is_nan() => NAN_16,
@@ -54,8 +54,7 @@ pub fn nearest(ty: Type, value: f64) -> u64 {
     }
 }
 
-/// The bits of the number of TF32 that is nearest to a single, of two the one further from zero: infinity if it is too
-/// large.
+/// Returns the bits of the TF32 value nearest to a single, ties away from zero; infinity on overflow.
 pub fn nearest_tensor(value: f32) -> u64 {
     if value.is_nan() {
         return NAN_32;
@@ -63,7 +62,7 @@ pub fn nearest_tensor(value: f32) -> u64 {
     u64::from((value.to_bits() + BEYOND_TF32.div_ceil(2)) & !BEYOND_TF32)
 }
 
-/// The bits of the number of a type next to a value in a direction.
+/// Returns the bits of a value rounded to a type in a direction.
 pub fn rounded(ty: Type, value: f64, direction: Rounding) -> u64 {
     let bits = nearest(ty, value);
     let found = read(ty, bits);
@@ -78,32 +77,32 @@ pub fn rounded(ty: Type, value: f64, direction: Rounding) -> u64 {
     };
     let sign = 1u64 << (ty.bits - 1);
     if found == 0.0 {
-        // From zero the next one has the sign of the direction.
+        // A result of zero is replaced by the smallest value with the sign of the direction.
         return if direction == Rounding::Down { sign | 1 } else { 1 };
     }
     if outwards { bits + 1 } else { bits - 1 }
 }
 
-/// The sum of two numbers, rounded to odd.
+/// Returns the sum of two numbers, rounded to odd.
 pub fn odd_sum(a: f64, b: f64) -> f64 {
     let sum = a + b;
     if !sum.is_finite() {
         return sum;
     }
-    // Knuth's exact error of a sum.
+    // Exact error of the sum (Knuth's two-sum).
     let shadow = sum - a;
     let error = (a - (sum - shadow)) + (b - shadow);
     odd(sum, error)
 }
 
-/// An integer as a number, rounded to odd.
+/// Converts an integer to a float, rounded to odd.
 pub fn odd_integer(value: i128) -> f64 {
     let nearest = value as f64;
-    // 2^64 and less in magnitude, so the difference is small and exact.
+    // The magnitude is at most 2^64, so the difference is small and exact.
     odd(nearest, (value - nearest as i128) as f64)
 }
 
-/// The neighbour of `nearest` on the side of `error` if the one is even and the other is not zero.
+/// Rounds to odd: `nearest`, or if it is even and `error` is not zero, its neighbour on the side of `error`.
 fn odd(nearest: f64, error: f64) -> f64 {
     if error == 0.0 || nearest.to_bits() & 1 == 1 {
         nearest
@@ -114,8 +113,8 @@ fn odd(nearest: f64, error: f64) -> f64 {
     }
 }
 
-/// The nearest `f32`, or where that is not exact the neighbour whose last bit is one: what is rounded from it is
-/// rounded once.
+/// Returns the nearest `f32`, or if that is inexact the neighbour whose last bit is one, so that a later rounding of
+/// the result is correct.
 pub fn odd_single(value: f64) -> f32 {
     let nearest = value as f32;
     let error = value - f64::from(nearest);

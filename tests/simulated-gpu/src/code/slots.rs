@@ -2,17 +2,17 @@
 
 use super::{Collective, Kernel, LeftFactor, Op, Phase, Request, Slot, WarpGroup};
 
-/// Slots of an instruction. Those that an operation does not look at are slot 0, and no register.
+/// Slots of an instruction. Unused operands are slot 0, which is no register.
 #[derive(Debug, Default)]
 pub struct Touched {
-    /// Those that it reads.
+    /// Slots that the instruction reads.
     pub reads: Vec<Slot>,
-    /// Those that it writes.
+    /// Slots that the instruction writes.
     pub writes: Vec<Slot>,
 }
 
 impl Kernel {
-    /// The slots of an operation. Sums of a product of a warp group are not among them, and neither are those of moves.
+    /// Returns the slots of an operation, without accumulators of wgmma and operands of moves.
     pub fn touched(&self, op: &Op) -> Touched {
         let (reads, writes) = match *op {
             Op::Alu { d, abc, .. } | Op::Packed { d, abc, .. } | Op::Lop3 { d, abc, .. } => (abc.to_vec(), vec![d]),

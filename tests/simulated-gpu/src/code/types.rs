@@ -1,37 +1,37 @@
-//! Types of instructions: `u32`, `bf16x2`, `pred`.
+//! Types of instructions, such as `u32`, `bf16x2` or `pred`.
 
-/// Interpretation of the bits.
+/// Interpretation of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeKind {
-    /// Nothing in particular.
+    /// Uninterpreted bits.
     Bits,
-    /// An integer without sign.
+    /// Unsigned integer.
     Unsigned,
-    /// An integer of two's complement.
+    /// Two's complement integer.
     Signed,
-    /// An IEEE number.
+    /// IEEE float.
     Float,
-    /// The upper half of a single.
+    /// bf16: the upper half of a single.
     Brain,
-    /// A single of which all but the 10 upper bits of the fraction do not count: TF32.
+    /// TF32: a single of which only the upper 10 bits of the fraction count.
     Tensor,
-    /// True or false.
+    /// Boolean.
     Predicate,
 }
 
-/// A type.
+/// Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
     /// Interpretation of the bits.
     pub kind: TypeKind,
-    /// Bits of an element.
+    /// Width of an element in bits.
     pub bits: u32,
-    /// Elements in a register.
+    /// Number of elements in a register.
     pub count: u32,
 }
 
 impl Type {
-    /// `u32`, without a dot.
+    /// Parses a type such as `u32`, without a dot.
     pub fn parse(name: &str) -> Option<Type> {
         let (kind, bits, count) = match name {
             "pred" => (TypeKind::Predicate, 1, 1),
@@ -68,17 +68,17 @@ impl Type {
         Some(Type { kind, bits, count })
     }
 
-    /// Bytes of a register's worth.
+    /// Returns the size of a register in bytes, all elements included.
     pub fn bytes(self) -> u64 {
         u64::from(self.bits * self.count).div_ceil(8)
     }
 
-    /// Whether it is one integer, or bits that instructions treat as one.
+    /// Whether this is one integer, or bits that instructions treat as one.
     pub fn is_integer(self) -> bool {
         self.count == 1 && matches!(self.kind, TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed)
     }
 
-    /// Whether it has a sign in two's complement.
+    /// Whether this is a signed integer.
     pub fn is_signed(self) -> bool {
         self.kind == TypeKind::Signed
     }

@@ -1,47 +1,46 @@
-//! Instructions of warp groups: `wgmma`.
+//! Instructions of warp groups (`wgmma`).
 
 use super::{Slot, Slots, Type};
 
-/// An instruction of the warps of a warp group, each of which is asked alone.
+/// Instruction of a warp group; each of its warps executes it separately.
 #[derive(Clone, Copy, Debug)]
 pub enum WarpGroup {
-    /// Orders registers before products that come.
+    /// `wgmma.fence`: orders prior register accesses before later wgmma.
     Fence,
-    /// Ends a group of products.
+    /// `wgmma.commit_group`: ends a group of wgmma.
     Commit,
-    /// Waits until no more than so many of the last groups are under way.
+    /// `wgmma.wait_group`: waits until at most this number of the latest groups are pending.
     Wait(u32),
-    /// A product.
+    /// `wgmma.mma_async`.
     Multiply(Product),
 }
 
-/// A product of 64 rows, a quarter of them a warp's.
+/// Matrix multiply-accumulate `D = A B + D` with 64 rows, 16 of them for each warp.
 #[derive(Clone, Copy, Debug)]
 pub struct Product {
-    /// Columns.
+    /// Number of columns `N`.
     pub columns: usize,
-    /// The type of the factors: `f16`, `bf16` or `tf32`. Sums are singles.
+    /// Type of A and B: `f16`, `bf16` or `tf32`. D is in single precision.
     pub factors: Type,
-    /// Registers of the sums: half as many as columns.
+    /// Registers of D: half the number of columns.
     pub d: Slots,
-    /// The left factor.
+    /// Operand A.
     pub a: LeftFactor,
-    /// The descriptor of the right factor.
+    /// Matrix descriptor of B.
     pub b: Slot,
-    /// Whether it is added to what is there.
+    /// Predicate: whether to add to D instead of overwriting it (`scale-d`).
     pub adds: Slot,
     /// Whether the product is negated.
     pub negates: bool,
-    /// Whether elements along the rows of the left factor, and along the columns of the right one, are neighbours in
-    /// memory.
+    /// Whether A is M-major and B is N-major (`imm-trans-a`, `imm-trans-b`); otherwise they are K-major.
     pub transposed: [bool; 2],
 }
 
-/// The left factor.
+/// Operand A of a wgmma.
 #[derive(Clone, Copy, Debug)]
 pub enum LeftFactor {
-    /// Four registers.
+    /// In four registers of each lane.
     Registers(Slots),
-    /// In shared memory, as a descriptor says.
+    /// In shared memory; the slot holds a matrix descriptor.
     Memory(Slot),
 }

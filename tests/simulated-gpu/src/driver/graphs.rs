@@ -1,4 +1,4 @@
-//! Graphs: built node by node, instantiated, updated, launched.
+//! Graphs: construction from nodes, instantiation, update, launch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use super::objects::{Executable, Graph, Node, NodeKind};
 use super::work::{GraphPlan, Repeats, StreamWork};
 use super::{Driver, Status};
 
-/// Place of the handle of a conditional node's body, whose address the program gets.
+/// Storage of the handle of a conditional node's body graph; the program gets its address.
 pub(crate) type BodyPlace = Arc<[AtomicU64; 1]>;
 
 impl Driver {
@@ -32,7 +32,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Removes a graph with the bodies of its conditional nodes.
+    /// Removes a graph and the body graphs of its conditional nodes.
     fn remove_graph(&mut self, handle: Handle) {
         let Some(graph) = self.graphs.remove(&handle) else { return };
         self.nodes.retain(|_, (owner, _)| *owner != handle);
@@ -73,13 +73,13 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Adds work after other nodes.
+    /// Adds a node that depends on other nodes.
     pub fn add_work(&mut self, graph: Handle, work: StreamWork, before: &[Handle]) -> DriverResult<Handle> {
         self.check_node_work(&work)?;
         self.add_node(graph, NodeKind::Work(work), before)
     }
 
-    /// Ranges that a graph copies must be memory when the node is added.
+    /// Checks the ranges of a copy node, which must be device memory when the node is added.
     fn check_node_work(&self, work: &StreamWork) -> DriverResult {
         if let StreamWork::Copy { from, to, bytes } = work {
             if *bytes == 0 {
@@ -91,7 +91,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Adds all of another graph, which is copied.
+    /// Adds a copy of another graph as a child node.
     pub fn add_child(&mut self, graph: Handle, child: Handle, before: &[Handle]) -> DriverResult<Handle> {
         let plan = self.plan(child)?;
         if !plan.conditions.is_empty() {
@@ -100,7 +100,7 @@ impl Driver {
         self.add_node(graph, NodeKind::Work(StreamWork::Child(plan.into())), before)
     }
 
-    /// A condition for one node of a graph, with the value that each launch starts with if there is one.
+    /// Creates a condition for one node of a graph; `value` is its initial value in each launch, if there is one.
     pub fn create_condition(&mut self, graph: Handle, value: Option<u32>) -> DriverResult<u64> {
         self.graph(graph)?;
         let handle = self.fresh();
@@ -108,7 +108,7 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Adds a loop or conditional, whose body is an empty graph yet; the node, and where the body's handle stands.
+    /// Adds a conditional node, whose body graph is empty. Returns the node and the storage of the body's handle.
     pub fn add_conditional(
         &mut self,
         graph: Handle,
@@ -129,7 +129,7 @@ impl Driver {
         Ok((node, Arc::new([AtomicU64::new(body)])))
     }
 
-    /// A graph as it is now.
+    /// Returns an executable copy of the graph's current state.
     fn plan(&mut self, handle: Handle) -> DriverResult<GraphPlan> {
         let graph = self.graph(handle)?;
         let mut plan = GraphPlan::default();
@@ -173,7 +173,7 @@ impl Driver {
         }
     }
 
-    /// Launches that are under way go on.
+    /// Destroys an executable graph; launches that are queued still run.
     pub fn destroy_executable(&mut self, handle: Handle) -> DriverResult {
         self.executable(handle)?;
         self.executables.remove(&handle);
@@ -185,7 +185,7 @@ impl Driver {
         self.send(stream, StreamWork::Graph(plan.into()))
     }
 
-    /// Replaces the work of a node of an executable by work of the same kind.
+    /// Replaces the work of a node of an executable graph by work of the same kind.
     pub fn change_node(&mut self, handle: Handle, node: Handle, work: StreamWork) -> DriverResult {
         self.check_node_work(&work)?;
         let Some((graph, number)) = self.nodes.get(&node).copied() else {
@@ -206,14 +206,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Replaces the child graph of a node.
+    /// Replaces the child graph of a node of an executable graph.
     pub fn change_child(&mut self, handle: Handle, node: Handle, child: Handle) -> DriverResult {
         let plan = self.plan(child)?;
         self.change_node(handle, node, StreamWork::Child(plan.into()))
     }
 }
 
-/// The address of a body's handle.
+/// Returns the address of a body's handle.
 pub(crate) fn address_of(place: &BodyPlace) -> *mut u64 {
     debug_assert_ne!(place[0].load(Ordering::Relaxed), 0, "a body has a handle");
     place[0].as_ptr()

@@ -1,25 +1,25 @@
-//! Handles, answers of calls, and sentences about misuse.
+//! Handles, results of calls, and messages about misuse of the API.
 
 use std::io::Write;
 
 use super::status::Status;
 
-/// Result of a call: nothing or a value, or a status code.
+/// Result of a call: a value, or a status code.
 pub(crate) type DriverResult<T = ()> = Result<T, Status>;
 
-/// Failure of work: the driver's code, and a sentence.
+/// Failure of work: status code and message.
 pub(crate) type Failure = (Status, String);
 
-/// A number that stands for something of the driver.
+/// Handle of an object of the driver.
 pub(crate) type Handle = u64;
 
-/// Says something to whoever runs the tests.
+/// Prints a sentence on stderr.
 pub(crate) fn tell(sentence: &str) {
-    // Nobody can be told that nobody can be told.
+    // An error of stderr itself cannot be reported.
     let _ = writeln!(std::io::stderr(), "simulated-gpu: {sentence}");
 }
 
-/// A call that the driver must not get, which it tells, and answers with a code.
+/// Reports a call that violates the API's contract, and returns an error status.
 pub(crate) fn misuse<T>(sentence: &str, status: Status) -> DriverResult<T> {
     tell(&format!("misuse of the driver: {sentence}"));
     Err(status)

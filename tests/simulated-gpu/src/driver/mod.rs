@@ -1,8 +1,8 @@
-//! Driver without its C interface: handles, streams, graphs, and the order of work.
+//! Driver without its C interface: handles, streams, graphs, and scheduling of work.
 //!
-//! Handles are numbers that are never used again, so whatever is destroyed stays so. Work that is sent waits in its
-//! stream until somebody waits for it, or until the seed has it done earlier; of several streams that may go on any
-//! may.
+//! Handles are never reused, so use of a destroyed object is always detected. Submitted work is queued in its stream
+//! until the program waits for it, or until the seed selects it earlier. If several streams have work that can run, any
+//! of them may be selected.
 
 mod graphs;
 mod handle;
@@ -34,10 +34,10 @@ use objects::{Event, Executable, Function, Graph, LoadedModule, Stream};
 use random::Random;
 use work::{Conditions, Device};
 
-/// The stream of work for which no stream is named.
+/// Default stream.
 pub(crate) const DEFAULT_STREAM: Handle = 0;
 
-/// The driver.
+/// Driver.
 pub(crate) struct Driver {
     pub options: Options,
     pub device: Device,
@@ -46,13 +46,13 @@ pub(crate) struct Driver {
     modules: HashMap<Handle, LoadedModule>,
     functions: HashMap<Handle, Function>,
     graphs: HashMap<Handle, Graph>,
-    /// Nodes: their graph, and their number in it.
+    /// Nodes: their graph, and their index in it.
     nodes: HashMap<Handle, (Handle, usize)>,
     executables: HashMap<Handle, Executable>,
-    /// Graphs that conditions belong to, and the value that a launch starts with.
+    /// Conditions: the graph that owns them, and the initial value of each launch.
     conditions: HashMap<u64, (Handle, Option<u32>)>,
     made: u64,
-    /// The status of every call once work has failed.
+    /// Status that every call returns after work has failed.
     lost: Option<Status>,
 }
 
@@ -83,24 +83,24 @@ impl Driver {
         }
     }
 
-    /// A number that stands for nothing yet; it looks like an aligned address that is nobody's.
+    /// Returns a new handle; it looks like an aligned address, but is never an address of memory.
     fn fresh(&mut self) -> Handle {
         self.made += 1;
         0x5100_0000_0000 + self.made * 64
     }
 
-    /// An error once the device is lost.
+    /// Returns the error status if the device is lost.
     pub fn alive(&self) -> DriverResult {
         self.lost.map_or(Ok(()), Err)
     }
 
-    /// Marks the device as lost: tells why, and returns the status that every call returns from now on.
+    /// Marks the device as lost: reports the reason, and returns the status that every later call returns.
     fn lose(&mut self, status: Status, why: &str) -> Status {
         tell(why);
         *self.lost.get_or_insert(status)
     }
 
-    /// Device memory.
+    /// `cuMemAlloc`: allocates device memory.
     pub fn allocate(&mut self, bytes: usize) -> DriverResult<u64> {
         if bytes == 0 {
             return misuse("cuMemAlloc is asked for no bytes", Status::INVALID_VALUE);
@@ -108,7 +108,7 @@ impl Driver {
         self.device.memory.allocate(bytes).ok_or(Status::OUT_OF_MEMORY)
     }
 
-    /// Waits for all work, as the driver's own does, and frees memory.
+    /// `cuMemFree`: waits for all work, as NVIDIA's driver does, and frees memory.
     pub fn free(&mut self, address: u64) -> DriverResult {
         self.synchronize_all()?;
         match self.device.memory.free(address) {
@@ -117,7 +117,7 @@ impl Driver {
         }
     }
 
-    /// Frees pinned memory, which no queued work may use.
+    /// `cuMemFreeHost`: frees pinned memory, which no queued work may use.
     pub fn free_pinned(&mut self, address: usize) -> DriverResult {
         let uses =
             |work: &StreamWork| work.host_address().is_some_and(|other| self.device.pinned.is_within(address, other));
@@ -131,7 +131,7 @@ impl Driver {
         }
     }
 
-    /// Whether a range is device memory; said if it is not.
+    /// Checks that a range is device memory; otherwise reports misuse.
     fn check_range(&self, call: &str, address: u64, bytes: usize) -> DriverResult {
         match self.device.memory.has(address, bytes) {
             true => Ok(()),

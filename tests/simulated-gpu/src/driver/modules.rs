@@ -8,11 +8,11 @@ use super::work::{KernelCall, StreamWork};
 use super::{Driver, Status};
 use crate::program::{LoadError, Program};
 
-/// Shared memory of a block without asking, and after asking, as on devices of compute capability 9.0.
+/// Maximum shared memory of a block, by default and with `cuFuncSetAttribute`, as on compute capability 9.0.
 const SHARED_WITHOUT_ASKING: usize = 48 << 10;
 pub(crate) const MOST_SHARED: usize = 227 << 10;
 
-/// The shape of a launch.
+/// Configuration of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaunchShape {
     pub grid: [u32; 3],
@@ -21,7 +21,7 @@ pub(crate) struct LaunchShape {
 }
 
 impl Driver {
-    /// Loads PTX; with the text of the log if that cannot be done.
+    /// Loads PTX; on failure returns the error log as well.
     pub fn load_module(&mut self, text: &str) -> Result<Handle, (Status, String)> {
         let program =
             Program::load(text, &mut self.device.memory, self.options.capability, self.options.approximations);
@@ -38,7 +38,7 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Unloads a module that no queued work uses.
+    /// Unloads a module, which no queued work may use.
     pub fn unload_module(&mut self, handle: Handle) -> DriverResult {
         let Some(module) = self.modules.remove(&handle) else {
             return misuse("cuModuleUnload of a module that does not exist, or not any more", Status::INVALID_HANDLE);
@@ -47,7 +47,7 @@ impl Driver {
             return misuse("cuModuleUnload of a module that queued work uses", Status::INVALID_VALUE);
         }
         self.functions.retain(|_, function| function.module != handle);
-        // Graphs may still hold it, and its variables then stay.
+        // If a graph still uses the program, its variables stay allocated.
         if let Ok(mut program) = Arc::try_unwrap(module.program) {
             program.unload(&mut self.device.memory);
         }
@@ -75,7 +75,7 @@ impl Driver {
         }
     }
 
-    /// An attribute by its number in the header.
+    /// Returns an attribute by its number in the header.
     pub fn function_attribute(&self, handle: Handle, attribute: u32) -> DriverResult<i32> {
         let (function, program) = self.found(handle)?;
         let kernel = &program.kernels()[function.kernel];
@@ -92,7 +92,7 @@ impl Driver {
         })
     }
 
-    /// Sets the most dynamic shared memory, the only attribute that can be set.
+    /// Sets the maximum dynamic shared memory, the only attribute that can be set.
     pub fn set_function_attribute(&mut self, handle: Handle, attribute: u32, value: i32) -> DriverResult {
         let (function, program) = self.found(handle)?;
         let declared = program.kernels()[function.kernel].shared_bytes;
@@ -106,13 +106,13 @@ impl Driver {
         }
     }
 
-    /// Bytes of each parameter of a function.
+    /// Returns the offset and size in bytes of each parameter of a function.
     pub fn parameter_sizes(&self, handle: Handle) -> DriverResult<Vec<(usize, usize)>> {
         let (function, program) = self.found(handle)?;
         Ok(program.kernels()[function.kernel].parameters.clone())
     }
 
-    /// A launch, when its shape is one that the function can have.
+    /// Checks the configuration of a launch against the function's limits and returns the launch.
     pub fn call(&self, handle: Handle, shape: LaunchShape, parameters: Vec<u8>) -> DriverResult<Arc<KernelCall>> {
         let (function, program) = self.found(handle)?;
         let kernel = &program.kernels()[function.kernel];
@@ -146,7 +146,7 @@ impl Driver {
         Ok(Arc::new(KernelCall { module, program, kernel, grid, block, dynamic_shared: shared, parameters }))
     }
 
-    /// Sends a launch.
+    /// Submits a launch to a stream.
     pub fn launch(
         &mut self,
         function: Handle,

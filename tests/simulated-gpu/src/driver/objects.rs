@@ -1,4 +1,4 @@
-//! Objects that handles of the driver stand for: streams, events, modules, functions, graphs.
+//! Objects of the driver: streams, events, modules, functions, graphs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::handle::Handle;
 use super::work::{GraphPlan, Repeats, StreamWork};
 use crate::program::Program;
 
-/// A stream.
+/// Stream.
 #[derive(Default)]
 pub(super) struct Stream {
-    /// Work that is not done yet.
+    /// Work that is not executed yet.
     pub queue: VecDeque<StreamWork>,
-    /// Number of commands that are done; those sent are these and the queue.
+    /// Number of executed commands; the number of submitted ones includes the queue.
     pub done: u64,
-    /// The graph that work goes to while the stream is captured, with its last node.
+    /// Graph that captures the stream's work, and its last node.
     pub capture: Option<(Graph, Option<usize>)>,
 }
 
@@ -24,34 +24,34 @@ impl Stream {
     }
 }
 
-/// A point in a stream's work; none before it is recorded.
+/// Event: a position in a stream's work; `None` before it is recorded.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Event {
     pub at: Option<(Handle, u64)>,
-    /// Whether it keeps the time at which that point is reached.
+    /// Whether the event records the time when its position is reached.
     pub keeps_time: bool,
     pub time: Option<u64>,
 }
 
-/// A module.
+/// Loaded module.
 pub(super) struct LoadedModule {
     pub program: Arc<Program>,
 }
 
-/// A kernel of a module.
+/// Kernel of a module.
 #[derive(Clone, Copy)]
 pub(super) struct Function {
     pub module: Handle,
     pub kernel: usize,
-    /// The most bytes of dynamic shared memory that a launch may ask for.
+    /// Maximum dynamic shared memory of a launch in bytes.
     pub dynamic_shared: usize,
 }
 
-/// A graph that is being built.
+/// Graph under construction.
 #[derive(Default)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// Whether it is the body of a loop or conditional.
+    /// Whether the graph is the body of a conditional node.
     pub is_body: bool,
 }
 
@@ -62,18 +62,18 @@ pub(super) struct Node {
 
 pub(super) enum NodeKind {
     Work(StreamWork),
-    /// A loop or conditional: its condition, and the graph of its body.
+    /// Conditional node: how often its body runs, the condition, and the body graph.
     Conditional(Repeats, u64, Handle),
 }
 
-/// A graph that can be launched.
+/// Executable graph.
 pub(super) struct Executable {
     pub graph: Handle,
     pub plan: GraphPlan,
 }
 
 impl Graph {
-    /// Adds a node after others; its number.
+    /// Adds a node after others; returns its index.
     pub fn add(&mut self, work: StreamWork, before: Vec<usize>) -> usize {
         self.nodes.push(Node { kind: NodeKind::Work(work), before });
         self.nodes.len() - 1

@@ -1,39 +1,39 @@
-//! Options of the device: the environment variable `SIMULATED_GPU`.
+//! Options of the simulated device, from the environment variable `SIMULATED_GPU`.
 
 use std::path::PathBuf;
 
 use super::plans::{Plan, PlanKind};
 use crate::code::Approximations;
 
-/// The environment variable.
+/// Name of the environment variable.
 pub const VARIABLE: &str = "SIMULATED_GPU";
 
-/// Options of the device and of its order of work.
+/// Options of the device and of its scheduling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Of every choice that the interface leaves open. With 0 work is done as late as it may be.
+    /// Seed of every choice that the API leaves open. With 0, work is executed as late as possible.
     pub seed: u64,
-    /// Bytes of device memory.
+    /// Device memory in bytes.
     pub memory: usize,
-    /// 90 for sm_90.
+    /// Compute capability, 90 for sm_90.
     pub capability: u32,
-    /// Results of approximate instructions.
+    /// Errors of approximate instructions.
     pub approximations: Approximations,
-    /// Whether reading memory is told that nobody has written.
+    /// Whether reads of uninitialised memory are reported.
     pub checks_written: bool,
-    /// The CUDA version that the driver serves, as it writes it.
+    /// CUDA version of the driver, as `cuDriverGetVersion` returns it.
     pub version: i32,
     /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
-    /// Whether cuBLASLt's algorithms without a workspace, its fastest ones, give wrong products.
+    /// Whether cuBLASLt's algorithms without a workspace, which are its fastest ones, return wrong products.
     pub wrong: bool,
-    /// Failures of kernels that are wanted, to see what comes of them.
+    /// Planned failures of kernels, for tests of error handling.
     pub plans: Vec<Plan>,
-    /// Folder of marks of planned failures that have happened: they happen once then, in one process of many.
+    /// Folder of marker files for planned failures that have occurred, so that each occurs in one process only.
     pub once: Option<PathBuf>,
 }
 
-/// All options, for people.
+/// Form of the options in error messages.
 const FORM: &str = "seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER,wrong=on,fault=KERNEL:2,endless=KERNEL,once=FOLDER";
 
 impl Default for Options {
@@ -54,9 +54,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads options with commas between them; the others have their defaults. `fault=KERNEL:N` is an illegal address
-    /// at launch N (1 without it) of kernels with that text in their names, `endless=KERNEL:N` a launch that does not
-    /// end; there may be several. Each process counts for itself; `once=FOLDER` makes each come true in one of them.
+    /// Parses options separated by commas; options that are not given have their defaults. `fault=KERNEL:N` plans an
+    /// illegal address at launch N (default 1) of kernels whose name contains KERNEL; `endless=KERNEL:N` plans a launch
+    /// that does not end. Several plans are allowed. Each process counts its own launches; with `once=FOLDER` each plan
+    /// takes effect in one process only.
     pub fn parse(text: &str) -> Result<Options, String> {
         let mut options = Options::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! Planned failures of kernels: an illegal address, after which the device is lost, and a kernel that never ends.
+//! Planned failures of kernels: an illegal address, which makes the device unusable, or a kernel that never ends.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,25 +9,25 @@ use super::status::Status;
 /// Kind of a planned failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanKind {
-    /// An access outside of all allocations.
+    /// Access outside of all allocations.
     Fault,
     /// The kernel does not end.
     Endless,
 }
 
-/// A failure that is planned: the launch of that number among those of kernels with that text in their names.
+/// Planned failure: takes effect at a given launch of the kernels whose name contains a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Its kind.
+    /// Kind of the failure.
     pub kind: PlanKind,
     /// Part of the kernel's name.
     pub kernel: String,
-    /// The launch, from 1.
+    /// Number of the launch, counted from 1.
     pub launch: u64,
 }
 
 impl Plan {
-    /// Reads `KERNEL` or `KERNEL:N`.
+    /// Parses `KERNEL` or `KERNEL:N`.
     pub fn parse(kind: PlanKind, text: &str) -> Option<Plan> {
         let (kernel, launch) = match text.split_once(':') {
             Some((kernel, number)) => (kernel, number.parse().ok().filter(|number| *number > 0)?),
@@ -36,10 +36,10 @@ impl Plan {
         (!kernel.is_empty()).then(|| Plan { kind, kernel: kernel.to_owned(), launch })
     }
 
-    /// Leaves a mark in the folder, unless another process has done so already.
+    /// Creates a marker file in the folder; false if another process has created it before.
     fn is_first(&self, once: Option<&Path>) -> bool {
         let mark = |folder: &Path| {
-            // The text is part of a symbol, or of nothing that is launched.
+            // Kernel names are symbols, so a text that contains `/` matches no launch.
             let name = format!("{}-{}-{}", self.kind.name(), self.kernel.replace('/', "_"), self.launch);
             std::fs::File::create_new(folder.join(name)).is_ok()
         };
@@ -48,7 +48,7 @@ impl Plan {
 }
 
 impl PlanKind {
-    /// The option's name.
+    /// Returns the name of the option.
     pub fn name(self) -> &'static str {
         match self {
             PlanKind::Fault => "fault",
@@ -57,11 +57,11 @@ impl PlanKind {
     }
 }
 
-/// Plans, and how many launches of each have been.
+/// Plans, with the number of matching launches so far.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     plans: Vec<(Plan, u64)>,
-    /// Folder of marks: what has happened in one process happens in no other.
+    /// Folder of marker files: a failure that occurred in one process occurs in no other.
     once: Option<PathBuf>,
 }
 
@@ -70,7 +70,7 @@ impl Plans {
         Plans { plans: plans.iter().map(|plan| (plan.clone(), 0)).collect(), once }
     }
 
-    /// Counts a launch of a kernel; an error, or no return at all, if that is planned.
+    /// Counts a launch of a kernel. A planned fault returns an error; a planned endless kernel never returns.
     pub fn launch(&mut self, kernel: &str) -> Result<(), Failure> {
         for (plan, count) in &mut self.plans {
             if !kernel.contains(&plan.kernel) {
@@ -87,7 +87,8 @@ impl Plans {
                 }
                 PlanKind::Endless => {
                     tell(&format!("kernel {kernel}, launch {count}: it does not end, as planned"));
-                    // Whoever waits for the device waits until the process is ended; no processor is kept busy.
+                    // Threads that wait for the device wait until the process is killed; sleeping keeps no processor
+                    // busy.
                     loop {
                         std::thread::sleep(Duration::from_secs(3600));
                     }

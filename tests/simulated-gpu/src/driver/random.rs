@@ -1,10 +1,10 @@
-//! Random numbers by a seed.
+//! Pseudorandom numbers from a seed.
 
-/// Numbers by a seed.
+/// Generator of pseudorandom numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Random {
     state: u64,
-    /// Whether every choice is the first one.
+    /// Whether the generator always returns 0 (seed 0).
     is_still: bool,
 }
 
@@ -13,7 +13,7 @@ impl Random {
         Random { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, is_still: seed == 0 }
     }
 
-    /// A number below another one, which is not zero.
+    /// Returns a number below `end`, which is not zero.
     pub fn below(&mut self, end: usize) -> usize {
         if self.is_still || end < 2 {
             return 0;

@@ -1,4 +1,4 @@
-//! Status codes of the driver, by the names of NVIDIA's header without their prefix.
+//! Status codes of the driver, by their names in NVIDIA's header without the prefix.
 
 /// Status of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ macro_rules! statuses {
         impl Status {
             $(pub const $name: Status = Status($number);)*
 
-            /// Its name in the header.
+            /// Returns the name in the header.
             pub fn name(self) -> Option<&'static std::ffi::CStr> {
                 const PREFIXED: &[(u32, &str)] = &[$(($number, concat!("CUDA_ERROR_", stringify!($name), "\0"))),*];
                 let (_, name) = PREFIXED.iter().find(|(number, _)| *number == self.0)?;
@@ -19,7 +19,7 @@ macro_rules! statuses {
                 std::ffi::CStr::from_bytes_with_nul(name.as_bytes()).ok()
             }
 
-            /// Description of the status.
+            /// Returns the description of the status.
             pub fn text(self) -> Option<&'static std::ffi::CStr> {
                 const TEXTS: &[(u32, &str)] = &[$(($number, concat!($text, "\0"))),*];
                 let (_, text) = TEXTS.iter().find(|(number, _)| *number == self.0)?;

@@ -1,11 +1,11 @@
-//! Streams and events, and the order in which their work is done.
+//! Streams and events, and the scheduling of their work.
 
 use super::handle::{DriverResult, Handle, misuse};
 use super::objects::{Event, Graph, Stream};
 use super::work::{HostBytes, StreamWork};
 use super::{DEFAULT_STREAM, Driver, Status};
 
-/// So much work waits in a stream at most; then the first of it is done.
+/// Maximum length of a queue; at the limit its first work is executed.
 const LONGEST_QUEUE: usize = 512;
 
 impl Driver {
@@ -15,7 +15,7 @@ impl Driver {
         handle
     }
 
-    /// Lets the stream end when its work is done, which is at once.
+    /// Destroys a stream after all its work, which is executed at once.
     pub fn destroy_stream(&mut self, handle: Handle) -> DriverResult {
         if handle == DEFAULT_STREAM {
             return misuse("cuStreamDestroy of the default stream", Status::INVALID_HANDLE);
@@ -58,13 +58,13 @@ impl Driver {
         if found.capture.is_some() {
             return misuse("an event is recorded in a stream that is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
         }
-        // Writing the time is work of its own, which the event comes after.
+        // Writing the time is separate work, which precedes the event.
         let at = Some((stream, found.sent() + u64::from(keeps_time)));
         self.events.insert(event, Event { at, keeps_time, time: None });
         if keeps_time { self.send(stream, StreamWork::Stamp { event }) } else { Ok(()) }
     }
 
-    /// Milliseconds from one event to another one, as floats have them.
+    /// `cuEventElapsedTime`: returns the milliseconds between two events.
     pub fn elapsed(&self, from: Handle, to: Handle) -> DriverResult<f32> {
         let time = |handle| {
             let event = self.event(handle)?;
@@ -80,7 +80,7 @@ impl Driver {
         Ok(((time(to)? - time(from)?) / 1e6) as f32)
     }
 
-    /// Whether work before the event is done. Asking may have some of it done.
+    /// `cuEventQuery`: whether the work before an event is done. The query may execute some of it.
     pub fn is_reached(&mut self, event: Handle) -> DriverResult<bool> {
         let Some((stream, until)) = self.event(event)?.at else { return Ok(true) };
         if self.device.random.below(3) == 2 {
@@ -117,7 +117,7 @@ impl Driver {
         self.finish(stream, until)
     }
 
-    /// Whether all work of a stream is done.
+    /// `cuStreamQuery`: whether all work of a stream is done.
     pub fn is_idle(&mut self, stream: Handle) -> DriverResult<bool> {
         self.stream(stream).map(|stream| stream.queue.is_empty())
     }
@@ -131,7 +131,7 @@ impl Driver {
         streams.into_iter().try_for_each(|(handle, until)| self.finish(handle, until))
     }
 
-    /// Sends work to a stream, where it waits.
+    /// Submits work to a stream's queue, or to the graph that captures the stream.
     pub fn send(&mut self, handle: Handle, work: StreamWork) -> DriverResult {
         let stream = self.stream(handle)?;
         if let Some((graph, last)) = &mut stream.capture {
@@ -148,7 +148,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Does work of streams until that of one is done up to a number.
+    /// Executes work until a stream has executed a given number of commands; other streams may advance as well.
     fn finish(&mut self, handle: Handle, until: u64) -> DriverResult {
         while self.streams.get(&handle).is_some_and(|stream| stream.done < until) {
             if self.device.random.below(4) == 3 {
@@ -169,10 +169,10 @@ impl Driver {
         self.step(chosen)
     }
 
-    /// Does the first work of a stream, or work that it must wait for.
+    /// Executes the first work of a stream, or work that it depends on.
     fn step(&mut self, handle: Handle) -> DriverResult {
         self.alive()?;
-        // A wait is for work that was sent before it, so this comes to an end.
+        // A wait depends only on work submitted before it, so this loop terminates.
         let mut handle = handle;
         loop {
             let Some(stream) = self.streams.get_mut(&handle) else { return Ok(()) };
@@ -194,7 +194,7 @@ impl Driver {
         stream.done += 1;
         if let StreamWork::Stamp { event } = work {
             let here = Some((handle, stream.done));
-            // One that was recorded again since waits for its new place.
+            // If the event was recorded again in the meantime, only its new position sets the time.
             if let Some(event) = self.events.get_mut(&event).filter(|event| event.at == here) {
                 event.time = Some(self.device.now());
             }
@@ -202,7 +202,7 @@ impl Driver {
         self.device.perform(&work).map_err(|(status, why)| self.lose(status, &why))
     }
 
-    /// A copy from the host. Pageable memory is read now.
+    /// Submits a copy from the host. Pageable memory is read immediately.
     pub fn upload(
         &mut self,
         to: u64,
@@ -223,7 +223,8 @@ impl Driver {
         self.send(stream, StreamWork::Upload { from, to })
     }
 
-    /// A copy to the host. To pageable memory it is done now, and `Some` bytes must be put there.
+    /// Submits a copy to the host. For pageable memory it is executed immediately: the returned bytes must be stored at
+    /// `to`.
     pub fn download(&mut self, from: u64, to: usize, bytes: usize, stream: Handle) -> DriverResult<Option<Vec<u8>>> {
         self.check_range("cuMemcpyDtoHAsync", from, bytes)?;
         if self.device.pinned.find(to, bytes).is_some() {

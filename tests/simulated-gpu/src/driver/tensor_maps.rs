@@ -1,23 +1,23 @@
-//! Tensor maps of `cuTensorMapEncodeTiled`, and what NVIDIA's documentation wants of them.
+//! Tensor maps of `cuTensorMapEncodeTiled`, checked against the requirements of NVIDIA's documentation.
 
 use super::handle::{DriverResult, misuse};
 use super::status::Status;
 use crate::machine::{MOST_DIMENSIONS, Swizzle, TensorMap};
 
-/// Strides are less than this.
+/// Exclusive upper limit of strides.
 const STRIDE_LIMIT: u64 = 1 << 40;
 
-/// Arguments of a call, by the numbers of the header.
+/// Arguments of a call; enumerations are numbers of the header.
 #[derive(Clone, Debug)]
 pub(crate) struct TiledTensor<'a> {
     /// Element type.
     pub ty: u32,
     pub address: u64,
-    /// Elements by dimension, the fastest one first.
+    /// Number of elements by dimension, the fastest one first.
     pub sizes: &'a [u64],
-    /// Bytes, of all dimensions but the first one.
+    /// Strides in bytes of all dimensions but the first one.
     pub strides: &'a [u64],
-    /// Size of a box.
+    /// Size of a box by dimension.
     pub extents: &'a [u32],
     pub steps: &'a [u32],
     pub interleave: u32,
@@ -27,7 +27,7 @@ pub(crate) struct TiledTensor<'a> {
 }
 
 impl TiledTensor<'_> {
-    /// The map. Interleaved tensors and those that are filled with NaN are not known here.
+    /// Returns the map. Interleaved layouts and NaN fill are not supported.
     pub fn map(&self) -> DriverResult<TensorMap> {
         let wrong = |what: String| misuse(&format!("cuTensorMapEncodeTiled: {what}"), Status::INVALID_VALUE);
         let rank = self.sizes.len();
@@ -78,8 +78,8 @@ impl TiledTensor<'_> {
     }
 }
 
-/// Bytes of an element of a type: unsigned 8, 16 and 32 bits, `i32`, `u64`, `i64`, `f16`, `f32`, `f64`, `bf16`, `f32`
-/// that is flushed, `tf32`, and that flushed.
+/// Returns the size in bytes of an element type: `u8`, `u16`, `u32`, `i32`, `u64`, `i64`, `f16`, `f32`, `f64`, `bf16`,
+/// `f32` with flushed subnormals, `tf32`, and `tf32` with flushed subnormals.
 fn width(ty: u32) -> Option<usize> {
     [1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4].get(ty as usize).copied()
 }
@@ -88,7 +88,7 @@ fn width(ty: u32) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A map of halves, which is right.
+    /// Valid map of a tensor of halves.
     const PLAIN: TiledTensor<'_> = TiledTensor {
         ty: 6,
         address: 0x1000,

@@ -1,9 +1,9 @@
-//! Tests of events that keep the time, and of the shared memory that launches bring.
+//! Tests of events with timing, and of the dynamic shared memory of launches.
 
 use super::handle::Handle;
 use super::{DEFAULT_STREAM, Driver, LaunchShape, Options, Status, StreamWork};
 
-/// Adds one to the number of its thread, in as many turns as it is told.
+/// Kernel whose threads count loop iterations and store the count in their elements.
 const COUNT: &str = "\
 .version 7.8
 .target sm_90
@@ -44,7 +44,7 @@ fn parameters(memory: u64, turns: u64) -> Vec<u8> {
 
 const SHAPE: LaunchShape = LaunchShape { grid: [1, 1, 1], block: [32, 1, 1], shared: 0 };
 
-/// Steps of the threads of one launch; the comparison is two.
+/// Number of instructions of all threads of a launch; `setp` is executed as two.
 const fn steps(turns: u64) -> u64 {
     32 * (8 + 5 * turns)
 }
@@ -89,12 +89,12 @@ fn events_without_a_time_are_told_apart() {
     for other in [without, never, 12345] {
         assert_eq!(driver.elapsed(begin, other), Err(Status::INVALID_HANDLE));
     }
-    // One that is recorded again has no time until it is reached again.
+    // An event that is recorded again has no time until it is reached again.
     driver.record_event(end, DEFAULT_STREAM).unwrap();
     assert_eq!(driver.elapsed(begin, end), Err(Status::NOT_READY));
 }
 
-/// Stores the last word of its dynamic shared memory, behind 16 bytes of its own.
+/// Kernel that stores the last word of its dynamic shared memory, which follows 16 bytes of static shared memory.
 const SHARED: &str = "\
 .version 8.0
 .target sm_90a

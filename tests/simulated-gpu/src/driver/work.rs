@@ -15,13 +15,13 @@ use crate::finding::{Class, Finding, Problem};
 use crate::machine::{Launch, Memory, Outside, launch};
 use crate::program::Program;
 
-/// A launch of a kernel, checked and complete.
+/// Kernel launch with checked arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelCall {
-    /// The module, so that nobody unloads it.
+    /// Module of the kernel, so that it cannot be unloaded.
     pub module: Handle,
     pub program: Arc<Program>,
-    /// The number of the kernel in the program.
+    /// Index of the kernel in the program.
     pub kernel: usize,
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -29,24 +29,24 @@ pub(crate) struct KernelCall {
     pub parameters: Vec<u8>,
 }
 
-/// Bytes of a copy from the host.
+/// Source of a copy from the host.
 #[derive(Clone, Debug)]
 pub(crate) enum HostBytes {
-    /// Taken over when the call was made.
+    /// Copied when the call was made.
     Staged(Arc<Vec<u8>>),
-    /// In memory that the device reads when the work is done.
+    /// Address and size of pinned memory, which the device reads when the copy is executed.
     Pinned(usize, usize),
 }
 
 /// Work of a library in device memory.
 #[derive(Clone)]
 pub(crate) struct LibraryWork {
-    /// The call, for people.
+    /// Name of the call in messages.
     pub call: Arc<str>,
     pub run: Arc<MemoryWork>,
 }
 
-/// Work in the device's memory, done as often as it is sent.
+/// Function on device memory, run once for each submission or launch.
 type MemoryWork = dyn Fn(&mut Memory) -> Result<(), Problem> + Send + Sync;
 
 impl fmt::Debug for LibraryWork {
@@ -55,7 +55,7 @@ impl fmt::Debug for LibraryWork {
     }
 }
 
-/// A piece of work.
+/// Command of a stream or node of a graph.
 #[derive(Clone, Debug)]
 pub(crate) enum StreamWork {
     Kernel(Arc<KernelCall>),
@@ -74,27 +74,27 @@ pub(crate) enum StreamWork {
         to: u64,
         bytes: usize,
     },
-    /// Elements of 1, 2 or 4 bytes.
+    /// Sets elements of 1, 2 or 4 bytes.
     Fill {
         to: u64,
         value: u32,
         size: usize,
         count: usize,
     },
-    /// Nothing before work of another stream up to a number is done.
+    /// Waits until another stream has executed a given number of commands.
     Wait {
         stream: Handle,
         until: u64,
     },
-    /// The time is written to an event.
+    /// Writes the current time to an event.
     Stamp {
         event: Handle,
     },
     Nothing,
     Graph(Arc<GraphPlan>),
-    /// A graph within a graph.
+    /// Graph within a graph.
     Child(Arc<GraphPlan>),
-    /// Nodes that are done if, or while, a condition holds.
+    /// Graph that runs if, or while, a condition holds.
     Conditional {
         repeats: Repeats,
         condition: u64,
@@ -102,7 +102,7 @@ pub(crate) enum StreamWork {
     },
 }
 
-/// Number of times that the body of a conditional node is done.
+/// Number of times that the body of a conditional node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeats {
     /// Once, if the condition is not 0.
@@ -111,16 +111,16 @@ pub(crate) enum Repeats {
     While,
 }
 
-/// Nodes of a graph, each with the numbers of those before it.
+/// Nodes of a graph, each with the indices of the nodes that it depends on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GraphPlan {
     pub nodes: Vec<(StreamWork, Vec<usize>)>,
-    /// Conditions of its nodes, with the value that a launch starts with if there is one.
+    /// Conditions of the nodes, with their initial value in each launch, if there is one.
     pub conditions: Vec<(u64, Option<u32>)>,
 }
 
 impl StreamWork {
-    /// Whether it is work of a module's code.
+    /// Whether the work runs code of a module.
     pub fn uses_module(&self, module: Handle) -> bool {
         match self {
             StreamWork::Kernel(call) => call.module == module,
@@ -135,7 +135,7 @@ impl StreamWork {
         }
     }
 
-    /// An address of the host's memory that it will read or write.
+    /// Returns the address of host memory that the work will read or write, if any.
     pub fn host_address(&self) -> Option<usize> {
         match self {
             StreamWork::Upload { from: HostBytes::Pinned(address, _), .. } => Some(*address),
@@ -145,7 +145,7 @@ impl StreamWork {
     }
 }
 
-/// The state that work is done with.
+/// State that work operates on.
 pub(crate) struct Device {
     pub memory: Memory,
     pub pinned: Pinned,
@@ -154,17 +154,17 @@ pub(crate) struct Device {
     /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
     pub plans: Plans,
-    /// Nanoseconds of work without instructions.
+    /// Nanoseconds of work other than kernels.
     pub elsewhere: u64,
 }
 
-/// Nanoseconds that a piece of a library's work takes, whatever it does: so many that nobody repeats it often.
+/// Nanoseconds of a library call, whatever it does: long, so that measurements do not repeat it often.
 const LIBRARY_CALL: u64 = 1_000_000;
 
-/// Bytes that are copied or filled in a nanosecond.
+/// Number of bytes copied or filled in a nanosecond.
 const BYTES_IN_A_NANOSECOND: u64 = 64;
 
-/// Conditions of the nodes of the graph that is running.
+/// Conditions of the running graph's nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions(HashMap<u64, Option<u32>>);
 
@@ -175,13 +175,13 @@ impl Outside for Conditions {
 }
 
 impl Device {
-    /// The device's clock: nanoseconds, one for each instruction of each thread, and what else work takes. It counts
-    /// what was done and nothing else, so that the same work always takes the same time.
+    /// Returns the device's clock in nanoseconds: one for each instruction of each thread, plus the time of other work.
+    /// It counts only executed work, so that equal work always takes an equal time.
     pub fn now(&self) -> u64 {
         self.memory.instructions() + self.elsewhere
     }
 
-    /// Does work that needs nothing of other streams.
+    /// Executes work that does not depend on other streams.
     pub fn perform(&mut self, work: &StreamWork) -> Result<(), Failure> {
         self.elsewhere += match work {
             StreamWork::Library(_) => LIBRARY_CALL,
@@ -225,7 +225,7 @@ impl Device {
                 let element = &value.to_le_bytes()[..*size];
                 self.memory.write(*to, &element.repeat(*count)).map_err(failure)
             }
-            // What it is written to is the driver's.
+            // The driver writes the time of an event.
             StreamWork::Stamp { .. } | StreamWork::Wait { .. } | StreamWork::Nothing => Ok(()),
             StreamWork::Graph(plan) => {
                 self.conditions.0 = plan.conditions.iter().copied().collect();
@@ -255,7 +255,7 @@ impl Device {
         }
     }
 
-    /// Nodes in any order that their edges allow.
+    /// Executes nodes in any order that their dependencies allow.
     fn run(&mut self, plan: &GraphPlan) -> Result<(), Failure> {
         let mut missing: Vec<usize> = plan.nodes.iter().map(|(_, before)| before.len()).collect();
         let mut behind = vec![Vec::new(); plan.nodes.len()];
@@ -293,7 +293,7 @@ impl Device {
             .map_err(|finding| (status_of(finding.problem.class), self.described(&finding, call)))
     }
 
-    /// A finding with the line of PTX, and the file that all of it went to.
+    /// Describes a finding with the line of PTX, and the file with the whole text.
     fn described(&self, finding: &Finding, call: &KernelCall) -> String {
         let text = call.program.text();
         let line = text.lines().nth((finding.line as usize).saturating_sub(1)).unwrap_or_default();
@@ -309,7 +309,7 @@ impl Device {
     }
 }
 
-/// Nanoseconds that moving bytes takes.
+/// Returns the nanoseconds that a transfer of bytes takes.
 fn moved(bytes: usize) -> u64 {
     1 + bytes as u64 / BYTES_IN_A_NANOSECOND
 }
@@ -322,7 +322,7 @@ fn failure(problem: Problem) -> Failure {
     (status_of(problem.class), format!("{}: {}", problem.class.tool(), problem.message))
 }
 
-/// The status for a class of findings.
+/// Returns the status for a class of findings.
 fn status_of(class: Class) -> Status {
     match class {
         Class::Bounds => Status::ILLEGAL_ADDRESS,

@@ -1,28 +1,28 @@
-//! Accesses of memory: by whom, when, and which other one they are in conflict with.
+//! Memory accesses: the accessing thread, its time, and conflicts with earlier accesses.
 
 use super::knowledge::Actor;
 pub(super) use super::knowledge::LANES_OF_WARP;
 
-/// The thread that touches memory, and when.
+/// Thread that accesses memory, and the time of the access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Who<'a> {
-    /// Number in the block.
+    /// Index of the thread in its block.
     pub thread: u64,
-    /// The segment now.
+    /// Current segment of the block's execution.
     pub segment: u64,
-    /// The first segment of the block.
+    /// First segment of the block.
     pub block: u64,
-    /// The first segment that matters: the launch's for global memory, the block's for shared memory.
+    /// First segment that is considered: the launch's for global memory, the block's for shared memory.
     pub since: u64,
-    /// Clocks of the lanes of the warp, as far as this lane has heard of them; its own among them.
+    /// Vector clock of the warp's lanes as this lane has observed it, including its own clock.
     pub heard: [u64; LANES_OF_WARP],
-    /// Lanes that there are.
+    /// Number of lanes in the warp.
     pub lanes: usize,
-    /// Order of accesses instead of that by segments, for shared memory of some kernels: see [`super::order`].
+    /// Actor for the order of shared memory accesses in kernels that need more than segments; see [`super::order`].
     pub actor: Option<Actor<'a>>,
 }
 
-/// Kind of an access.
+/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     Read {
@@ -31,38 +31,38 @@ pub(super) enum Touch {
     Write {
         strong: bool,
     },
-    /// A write of the value that is there already, which does not conflict with other writes.
+    /// Write of the value that memory already holds; it does not conflict with other writes.
     Rewrite,
 }
 
-/// An access that is in conflict with the one that is made.
+/// Earlier access that conflicts with the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
-    /// The thread's number in its block.
+    /// Index of the thread in its block.
     pub thread: u64,
-    /// When.
+    /// Segment of the access.
     pub segment: u64,
-    /// Whether it wrote.
+    /// Whether the access was a write.
     pub wrote: bool,
-    /// Nature of the access.
+    /// Origin of the access.
     pub party: Party,
 }
 
-/// Nature of an access that is in conflict with another one.
+/// Origin of a conflicting access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Party {
-    /// A thread's own.
+    /// Access of a thread.
     Thread,
-    /// A thread's own, which is ordered, but not for bulk copies and warp groups.
+    /// Access of a thread that is ordered before later thread accesses, but not fenced for bulk copies and wgmma.
     Unfenced,
-    /// A bulk copy.
+    /// Bulk copy.
     Copy,
-    /// A product of a warp group.
+    /// `wgmma`.
     Product,
 }
 
 impl<'a> Who<'a> {
-    /// An agent, as one that touches shared memory of a block that began with a segment.
+    /// Returns an actor as the accessor of shared memory of a block that began with segment `first`.
     pub fn agent(actor: Actor<'a>, segment: u64, first: u64) -> Who<'a> {
         Who {
             thread: actor.thread as u64,

@@ -1,4 +1,4 @@
-//! Execution of a block: each thread runs until it must wait for others.
+//! Execution of a block: each thread runs until it must wait for other threads.
 
 use std::cmp::Ordering;
 
@@ -15,43 +15,44 @@ use super::store::Store;
 use crate::code::{ALWAYS, Kernel, MemoryOperand, Op, Run, Slot, Special};
 use crate::finding::{Class, Finding, Problem};
 
-/// Instructions of a thread without a wait, after which it is taken for one that never ends.
+/// Number of instructions of a thread without a wait after which the kernel is reported as endless.
 const MOST_STEPS: u64 = 1 << 33;
 
 /// State of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadStatus {
     Ready,
-    /// At an instruction of its warp.
+    /// Waits at a collective instruction of its warp.
     AtCollective,
-    /// At a barrier: its number, how many threads it is for (zero for all), and whether warps must come together.
+    /// Waits at a barrier: its index, the number of threads it is for (zero for all), and whether warps must be
+    /// converged.
     AtBarrier {
         id: u64,
         count: u64,
         aligned: bool,
     },
-    /// Waits for a phase of the barrier in shared memory at that address.
+    /// Waits for a phase of the mbarrier at this address of shared memory.
     AtPhase {
         barrier: usize,
     },
-    /// At a request, which is done next.
+    /// Has a request, which is executed next.
     AtRequest(u32),
     Done,
 }
 
-/// A thread without its registers.
+/// Thread without its registers.
 #[derive(Debug)]
 pub(super) struct Thread {
-    /// The next instruction, or the one where it waits.
+    /// Index of the next instruction, or of the one where the thread waits.
     pub at: u32,
     pub status: ThreadStatus,
-    /// Its knowledge of the clocks of its warp.
+    /// Observed vector clock of the lanes of its warp.
     pub heard: [u64; LANES_OF_WARP],
-    /// Its knowledge of all agents, in kernels that have others than threads.
+    /// Observed clocks of all agents, in kernels with agents other than threads.
     pub knows: Knowledge,
-    /// Whether its wait for a phase is to end without it.
+    /// Whether the current wait for a phase ends unsuccessfully.
     pub gives_up: bool,
-    /// Groups of products that registers are of; the last group that is done, and whether there are others.
+    /// wgmma group that writes each register, the latest completed group, and whether groups are pending.
     pub marks: Vec<u32>,
     pub done: u32,
     pub is_busy: bool,
@@ -61,7 +62,8 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// The memory that it reaches now, in a launch and a block that began with those segments.
+    /// Returns the memory that the thread can access, in a launch and a block that began with segments `since` and
+    /// `first`.
     fn reach<'r>(
         &'r mut self,
         number: usize,
@@ -88,7 +90,7 @@ impl Thread {
         }
     }
 
-    /// The thread of that number, as one that touches global memory.
+    /// Returns the thread as an accessor of global memory.
     fn who(&self, number: usize, segment: u64, (since, first): (u64, u64)) -> Who<'static> {
         Who {
             thread: number as u64,
@@ -102,11 +104,11 @@ impl Thread {
     }
 }
 
-/// An error, and the thread that detected it.
+/// Error, and the thread that detected it.
 pub(super) struct Fault {
     pub thread: usize,
     pub problem: Problem,
-    /// The other access of a race.
+    /// Other access of a race.
     other: Option<(u64, u64)>,
 }
 
@@ -124,7 +126,7 @@ impl Fault {
     }
 }
 
-/// A block that runs; the next one takes its place.
+/// Block in execution; the blocks of a launch reuse it.
 pub(super) struct Block<'a> {
     pub kernel: &'a Kernel,
     launch: &'a Launch<'a>,
@@ -133,11 +135,11 @@ pub(super) struct Block<'a> {
     pub shared: Store,
     pub barriers: Barriers,
     pub warps: Vec<WarpProgress>,
-    /// Slots of all threads, one thread's after the other's.
+    /// Slots of all threads, stored consecutively by thread.
     pub registers: Vec<u64>,
     pub threads: Vec<Thread>,
     number: [u32; 3],
-    /// First segment of the launch and of the block.
+    /// First segment of the launch, and of the block.
     since: u64,
     pub first: u64,
 }
@@ -161,7 +163,7 @@ impl<'a> Block<'a> {
             doubt: None,
         });
         let threads = threads.collect();
-        // Threads that never wait take turns with the same registers.
+        // If no thread ever waits, all threads use one set of registers in sequence.
         let files = if kernel.waits { count } else { 1 };
         let registers = vec![0; kernel.image.len() * files];
         let (shared, barriers) = (Store::default(), Barriers::default());
@@ -169,22 +171,22 @@ impl<'a> Block<'a> {
         Block { kernel, launch, memory, outside, shared, barriers, warps, registers, threads, number, since, first }
     }
 
-    /// Bytes of the kernel's parameters.
+    /// Returns bytes of the kernel's parameters.
     pub(super) fn parameters(&self, at: usize, bytes: usize) -> Option<&[u8]> {
         self.launch.parameters.get(at..at.checked_add(bytes)?)
     }
 
-    /// A thread as one that touches global memory.
+    /// Returns a thread as an accessor of global memory.
     pub(super) fn who(&self, thread: usize) -> Who<'static> {
         self.threads[thread].who(thread, self.memory.segments, (self.since, self.first))
     }
 
-    /// The number of the next segment.
+    /// Returns the number of the next segment.
     pub fn next_segment(&self) -> u64 {
         self.memory.segments
     }
 
-    /// Runs the block of that number.
+    /// Runs the block with a given index.
     pub fn run(&mut self, number: [u32; 3]) -> Result<(), Fault> {
         self.number = number;
         self.first = self.memory.segments;
@@ -212,8 +214,9 @@ impl<'a> Block<'a> {
         result
     }
 
-    /// Always forwards: compilers read ahead in threads that then find nothing to do, which are the last ones. A read
-    /// of theirs before another thread's write would look like a race, and behind it it is seen to be told to nobody.
+    /// Runs all threads in ascending order. Compilers hoist loads above the test that makes the last threads return
+    /// without effects. Before another thread's write such a load would look like a race. After the write the detector
+    /// sees that its value is never used.
     fn run_each(&mut self) -> Result<(), Fault> {
         for thread in 0..self.threads.len() {
             self.start(thread, 0);
@@ -259,7 +262,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Has agents know of nothing.
+    /// Resets the knowledge of all agents.
     fn reset_agents(&mut self) {
         let (threads, slots) = (self.threads.len(), self.kernel.image.len());
         let warps = threads.div_ceil(LANES_OF_WARP);
@@ -300,7 +303,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Lets threads pass a barrier where all are that it waits for; if there is no such one, the fault that that is.
+    /// Releases a barrier that all its threads have reached. If there is none, returns the fault of the waiting
+    /// threads.
     fn pass_barrier(&mut self) -> Result<Option<Fault>, Fault> {
         let waiting = |status: ThreadStatus| match status {
             ThreadStatus::AtBarrier { id, count, aligned } => Some((id, count, aligned)),
@@ -328,8 +332,8 @@ impl<'a> Block<'a> {
                     passing.push(number);
                 }
             }
-            // Threads that did not take part are taken to be ordered as well: races with them may be missed, but where
-            // agents are watched.
+            // Threads that do not take part in the barrier are treated as ordered as well. So races with them may be
+            // missed, unless the kernel is asynchronous, where vector clocks of agents are used.
             self.memory.segments += 1;
             self.reset_clocks();
             if self.kernel.is_asynchronous {
@@ -351,7 +355,7 @@ impl<'a> Block<'a> {
         Ok(Some(Fault::new(number, Class::Synchronization, message)))
     }
 
-    /// Has threads know what each of them does.
+    /// Synchronizes the knowledge of threads: each learns the union.
     pub(super) fn meet(&mut self, threads: &[usize]) {
         let mut together = Knowledge::default();
         threads.iter().for_each(|&thread| together.join(&self.threads[thread].knows));
@@ -361,7 +365,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// All threads of a warp must have come to the same instruction.
+    /// Checks that all threads of a warp have reached the same barrier instruction.
     fn check_aligned(&self, number: usize, id: u64) -> Result<(), Fault> {
         let at_barrier = |thread: usize| match self.threads[thread].status {
             ThreadStatus::AtBarrier { id: other, .. } => other == id,
@@ -384,7 +388,7 @@ impl<'a> Block<'a> {
         self.kernel.lines.get(self.threads[thread].at as usize).copied().unwrap_or(0)
     }
 
-    /// The finding of a fault, with the blocks of a race by their first segments.
+    /// Converts a fault to a finding; `starts` are the first segments of blocks, to name the block of a race.
     pub fn finding(&self, fault: Fault, starts: &[(u64, u64)]) -> Finding {
         let mut problem = fault.problem;
         if let Some((thread, segment)) = fault.other {
@@ -405,7 +409,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Reads for a lane of a warp that reads with others, from an address of its own or of another lane.
+    /// Reads for a lane in a collective load, from its own address or that of another lane.
     pub(super) fn read_for(&mut self, number: usize, place: &MemoryOperand, address: u64) -> Result<u64, Fault> {
         let Block { kernel, launch, memory, shared, threads, since, first, .. } = self;
         let mut reach = threads[number].reach(number, (kernel, launch), (memory, shared), (*since, *first));
@@ -415,7 +419,7 @@ impl<'a> Block<'a> {
         read.map_err(|(problem, other)| Fault { thread: number, problem, other })
     }
 
-    /// Runs a thread until it waits or ends. Its slots begin at `base`.
+    /// Runs a thread until it waits or ends. `base` is the index of its first slot.
     fn run_thread(&mut self, number: usize, base: usize) -> Result<(), Fault> {
         let mut steps = 0;
         self.run_on(number, base, &mut steps)?;
@@ -428,7 +432,7 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
-    /// Runs a thread until it waits or ends, or has a request; counts its steps.
+    /// Runs a thread until it waits, ends or has a request; counts its steps.
     fn run_on(&mut self, number: usize, base: usize, steps: &mut u64) -> Result<(), Fault> {
         let Block { kernel, launch, memory, outside, shared, registers, threads, since, first, .. } = self;
         let thread = &mut threads[number];
@@ -455,8 +459,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Runs a thread from the instruction `at` on, until it waits, ends or goes wrong there; counts its steps. Marks of
-/// registers are looked at if `MARKED`.
+/// Runs a thread from instruction `at` until it waits, ends or faults there; counts its steps. If `MARKED`, reads of
+/// registers of pending wgmma are detected.
 fn execute<const MARKED: bool>(
     (kernel, registers, marks): (&Kernel, &mut [u64], &mut Marks<'_>),
     reach: &mut Reach<'_>,
@@ -538,7 +542,7 @@ fn execute<const MARKED: bool>(
     }
 }
 
-/// Sets the condition of a loop of a graph.
+/// Sets the condition of a conditional graph node.
 fn set_condition(outside: &mut dyn Outside, handle: u64, value: u32) -> Result<(), InvalidAccess> {
     if outside.set_condition(handle, value) {
         return Ok(());
@@ -547,20 +551,20 @@ fn set_condition(outside: &mut dyn Outside, handle: u64, value: u32) -> Result<(
     Err((Problem::new(Class::Launch, message), None))
 }
 
-/// Distributes the bits of a register over several.
+/// Splits the bits of a register over several registers.
 fn split(whole: u64, into: &[Slot], bits: u32, registers: &mut [u64]) {
     for (part, &slot) in into.iter().enumerate() {
         registers[slot as usize] = whole >> (part as u32 * bits) & low(bits);
     }
 }
 
-/// The bits of several registers in one.
+/// Joins the bits of several registers in one.
 fn join(from: &[Slot], bits: u32, registers: &[u64]) -> u64 {
     let parts = from.iter().enumerate();
     parts.fold(0, |whole, (part, &slot)| whole | (registers[slot as usize] & low(bits)) << (part as u32 * bits))
 }
 
-/// A function of each half of registers.
+/// Applies a function to each half of registers.
 fn packed(run: Run, [a, b, c]: [u64; 3], bits: u32) -> u64 {
     let half = |shift| run(a >> shift & low(bits), b >> shift & low(bits), c >> shift & low(bits)) & low(bits);
     half(0) | half(bits) << bits
@@ -570,7 +574,7 @@ fn low(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// A bit of the table for each combination of three bits.
+/// Computes a bitwise function by its truth table.
 fn by_table([a, b, c]: [u64; 3], table: u8) -> u64 {
     (0..8u8).filter(|row| table >> row & 1 == 1).fold(0, |result, row| {
         let pick = |value: u64, bit: u8| if row >> bit & 1 == 1 { value } else { !value };

@@ -1,10 +1,10 @@
-//! Boxes of tensors that are copied: their rows in the tensor and in shared memory.
+//! Boxes of tensors in bulk copies: their rows in the tensor and in shared memory.
 
 use std::ops::Range;
 
 use super::tensor_map::TensorMap;
 
-/// A copy that has begun.
+/// Pending bulk copy.
 #[derive(Clone, Debug)]
 pub(super) struct BulkCopy {
     pub thread: usize,
@@ -13,22 +13,22 @@ pub(super) struct BulkCopy {
     pub coordinates: Vec<i32>,
 }
 
-/// A row of a box.
+/// Row of a box.
 pub(super) struct Row {
-    /// Its first byte in the box.
+    /// Offset of the first byte in the box.
     pub at: usize,
-    /// The bytes of it that are in the tensor, and their address; zeros are before and behind them.
+    /// Range of bytes that are in the tensor, and their address; bytes before and after the range are zero-filled.
     pub within: Range<usize>,
     pub address: u64,
 }
 
 impl BulkCopy {
-    /// The destination: all bytes within which chunks of a box change places.
+    /// Returns the destination range, rounded up to the span of the swizzle.
     pub fn range(&self) -> Range<usize> {
         self.to..self.to + self.map.box_bytes().next_multiple_of(self.map.swizzle.span())
     }
 
-    /// The rows that have elements of the tensor.
+    /// Returns the rows that contain elements of the tensor.
     pub fn rows(&self) -> Vec<Row> {
         let map = &self.map;
         let taken = map.taken();

@@ -1,7 +1,8 @@
-//! Bulk copies of boxes of tensors to shared memory. They are done as late as they may be: when a thread waits for the
-//! barrier that they tell of their bytes.
+//! `cp.async.bulk.tensor`: copies of boxes of tensors to shared memory. A copy is executed as late as possible: when a
+//! thread waits for the mbarrier that receives its bytes.
 //!
-//! As with other copies, from the beginning of a copy on its destination counts as written to, and as not written.
+//! From the start of a copy its destination counts as written by the copy, with uninitialised content, as for
+//! `cp.async`.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use crate::code::MemoryOperand;
 use crate::finding::Class;
 use crate::ptx::Space;
 
-/// Alignment of the destination of a box, and of a tensor map.
+/// Alignment of a box's destination, and of a tensor map.
 const BOX_ALIGNMENT: u64 = 128;
 const MAP_ALIGNMENT: u64 = 64;
 
@@ -25,7 +26,7 @@ fn place(space: Space) -> MemoryOperand {
 }
 
 impl Block<'_> {
-    /// The tensor map at a generic address.
+    /// Returns the tensor map at a generic address.
     pub(super) fn tensor_map(&mut self, thread: usize, address: u64) -> Result<TensorMap, Fault> {
         if !address.is_multiple_of(MAP_ALIGNMENT) {
             let message = format!("the tensor map at {address:#x} is not aligned to {MAP_ALIGNMENT} bytes");
@@ -48,7 +49,8 @@ impl Block<'_> {
         })
     }
 
-    /// Begins a copy of the box at some coordinates, with the addresses of destination and map, and a barrier.
+    /// Starts a copy of a box, with the addresses of destination and map, its mbarrier, and the coordinates in the
+    /// tensor.
     pub(super) fn begin_bulk_copy(
         &mut self,
         thread: usize,
@@ -87,7 +89,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Forgets bytes of shared memory that a thread is to write, or a copy by an agent and its clock.
+    /// Marks a range of shared memory as uninitialised and written, by a thread or by a copy of an agent with a clock.
     pub(super) fn renounce(
         &mut self,
         range: Range<usize>,
@@ -109,7 +111,7 @@ impl Block<'_> {
         })
     }
 
-    /// Looks at the elements of a tensor that a copy will read, as its thread.
+    /// Checks the elements of a tensor that a copy will read, as accesses of the copy's thread.
     fn read_sources(&mut self, copy: &BulkCopy) -> Result<(), Fault> {
         let who = self.who(copy.thread);
         let granule = self.kernel.granules.global;
@@ -125,7 +127,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Does a copy that has begun. What nobody has written in the tensor, is not written in the box.
+    /// Executes a pending copy. Uninitialised elements of the tensor are uninitialised in the box.
     pub(super) fn finish_bulk_copy(&mut self, copy: &BulkCopy) -> Result<(), Fault> {
         let range = copy.range().start..copy.range().end.min(self.shared.len());
         let bytes = copy.map.box_bytes();

@@ -1,7 +1,7 @@
-//! Asynchronous copies of a thread: they are done as late as they may be, when the thread waits for them.
+//! `cp.async`: asynchronous copies of a thread, which are executed as late as possible: when the thread waits for them.
 //!
-//! From the beginning of a copy on its destination counts as written to, by this thread, and as not written, so that
-//! whoever reads it too early, reads what nobody wrote.
+//! From the start of a copy its destination counts as written by this thread, with uninitialised content, so that an
+//! early read is detected as a read of uninitialised memory.
 
 use super::pending::Copy;
 use super::reach::{InvalidAccess, Reach, described};
@@ -9,7 +9,7 @@ use crate::code::{ALL_COPIES, MemoryOperand};
 use crate::finding::{Class, Problem};
 
 impl Reach<'_> {
-    /// Begins a copy of so many bytes between addresses, of which so many are read.
+    /// Starts a copy of `bytes` bytes, of which `read` come from the source; the others are zero.
     pub fn begin_copy(
         &mut self,
         to: (&MemoryOperand, u64),
@@ -37,7 +37,7 @@ impl Reach<'_> {
         self.copies.groups.push_back(open);
     }
 
-    /// Does all copies but those of the last `pending` groups.
+    /// Executes all copies but those of the last `pending` groups.
     pub fn wait_for_copies(&mut self, pending: u32) -> Result<(), InvalidAccess> {
         if pending == ALL_COPIES {
             self.end_copy_group();
@@ -61,7 +61,7 @@ impl Reach<'_> {
         done.map_err(|wrong| described(wrong, place, *address, copy.bytes, "writes"))
     }
 
-    /// Bytes of a copy's source, with which of them were written.
+    /// Returns the bytes of a copy's source, and a flag for each that it is initialised.
     fn read_source(&mut self, copy: &Copy) -> Result<(Vec<u8>, Vec<u8>), InvalidAccess> {
         let (place, address) = &copy.from;
         if address & (copy.bytes as u64 - 1) != 0 {

@@ -1,25 +1,24 @@
-//! Descriptors of matrices in shared memory for products of warp groups, by the PTX ISA: canonical layouts of chunks of
-//! 16 bytes.
+//! Matrix descriptors of wgmma, by the PTX ISA: canonical layouts of 16-byte chunks in shared memory.
 
 use super::tensor_map::Swizzle;
 
-/// Bits of a descriptor that are zero: those between its numbers, and the base offset.
+/// Bits of a descriptor that must be zero: those between its fields, and the base offset.
 const ZERO: u64 = 0x3fff_c000_c000_c000;
 
-/// A matrix in shared memory. Its rows are rows of the left factor, or columns of the right one; its depth is what is
-/// summed over.
+/// Matrix in shared memory: A, or B transposed. Rows are rows of A or columns of B; depth is the contracted dimension
+/// `K`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descriptor {
     start: usize,
     leading: usize,
     stride: usize,
     swizzle: Swizzle,
-    /// Whether neighbours in memory are of neighbouring rows.
+    /// Whether consecutive elements in memory belong to consecutive rows (MN-major).
     transposed: bool,
 }
 
 impl Descriptor {
-    /// The descriptor of 64 bits; `None` if they have something in them that is not known.
+    /// Decodes a 64-bit descriptor; `None` if a field is not supported.
     pub fn decode(bits: u64, transposed: bool) -> Option<Descriptor> {
         let offset = |from: u32| (bits >> from & 0x3fff) as usize * 16;
         let swizzle = [Swizzle::None, Swizzle::Bytes128, Swizzle::Bytes64, Swizzle::Bytes32][(bits >> 62) as usize];
@@ -32,8 +31,8 @@ impl Descriptor {
         })
     }
 
-    /// The address of a chunk: of the neighbours in depth of a row from `chunk` on, or if it is transposed of the
-    /// neighbouring rows from `chunk` on.
+    /// Returns the address of a chunk. K-major: part `chunk` of row `line`, along depth. MN-major: part `chunk` of the
+    /// rows, at depth `line`.
     fn chunk(&self, chunk: usize, line: usize) -> usize {
         let Descriptor { start, leading, stride, swizzle, transposed } = *self;
         let in_span = swizzle.span() / 16;
@@ -48,8 +47,8 @@ impl Descriptor {
         swizzle.place(start + offset)
     }
 
-    /// Chunks of so many rows from one on and so many elements in depth, of `in_chunk` elements: the addresses, each
-    /// with row and depth of its first element.
+    /// Returns the chunks of `in_chunk` elements of a part of the matrix: addresses, each with the row and depth of its
+    /// first element.
     pub fn chunks(&self, first: usize, rows: usize, depth: usize, in_chunk: usize) -> Vec<(usize, usize, usize)> {
         let mut chunks = Vec::new();
         if self.transposed {
@@ -66,7 +65,7 @@ impl Descriptor {
         chunks
     }
 
-    /// The place of an element of a chunk, behind the first one of it, in rows and depth.
+    /// Returns the step from an element of a chunk to the next one, in rows and depth.
     pub fn step(&self) -> (usize, usize) {
         if self.transposed { (1, 0) } else { (0, 1) }
     }

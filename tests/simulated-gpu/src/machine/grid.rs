@@ -1,11 +1,11 @@
-//! Execution of a launch: blocks one after another.
+//! Execution of a launch: its blocks run in sequence.
 
 use super::block::Block;
 use super::launch::{Launch, Outside, coordinates};
 use super::memory::Memory;
 use crate::finding::{Class, Finding, Problem};
 
-/// Threads of a block, at most.
+/// Maximum number of threads of a block.
 const MOST_THREADS: u64 = 1024;
 
 /// Runs a kernel to its end, or to its first finding.

@@ -1,9 +1,10 @@
-//! Knowledge that agents have of each other: vector clocks.
+//! Vector clocks: the knowledge that agents have of each other.
 
-/// Lanes of a warp.
+/// Number of lanes of a warp.
 pub(super) const LANES_OF_WARP: usize = 32;
 
-/// Clocks of agents: what of them is known, and what is known to be fenced.
+/// Vector clocks of an agent: the observed clock of each agent, and the clock up to which accesses are known to be
+/// fenced.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
     seen: Vec<u32>,
@@ -11,7 +12,7 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// Knowledge of nothing but the own clock, of so many agents.
+    /// Creates the clocks of an agent that has observed only itself.
     pub fn of(agent: usize, agents: usize) -> Knowledge {
         let mut seen = vec![0; agents];
         seen[agent] = 1;
@@ -22,12 +23,12 @@ impl Knowledge {
         self.seen.get(agent).copied().unwrap_or(0)
     }
 
-    /// The clock of an agent up to which its accesses are known to be fenced.
+    /// Returns the clock of an agent up to which its accesses are known to be fenced.
     pub fn fenced(&self, agent: usize) -> u32 {
         self.fenced.get(agent).copied().unwrap_or(0)
     }
 
-    /// Learns a clock.
+    /// Observes a clock of an agent.
     pub fn learn(&mut self, agent: usize, clock: u32) {
         if self.seen.len() <= agent {
             self.seen.resize(agent + 1, 0);
@@ -35,13 +36,13 @@ impl Knowledge {
         self.seen[agent] = clock.max(self.seen[agent]);
     }
 
-    /// Lets the agent's next accesses be told from those so far.
+    /// Increments the agent's own clock, which separates its next accesses from earlier ones.
     pub fn tick(&mut self, agent: usize) {
         let clock = self.seen(agent) + 1;
         self.learn(agent, clock);
     }
 
-    /// Learns what another one knows.
+    /// Takes the maximum with the clocks of another agent.
     pub fn join(&mut self, other: &Knowledge) {
         let combine = |into: &mut Vec<u32>, from: &[u32]| {
             if into.len() < from.len() {
@@ -53,7 +54,7 @@ impl Knowledge {
         combine(&mut self.fenced, &other.fenced);
     }
 
-    /// Forgets what another one does not know.
+    /// Takes the minimum with the clocks of another agent.
     pub fn meet(&mut self, other: &Knowledge) {
         let combine = |into: &mut Vec<u32>, from: &[u32]| {
             into.truncate(from.len());
@@ -63,30 +64,30 @@ impl Knowledge {
         combine(&mut self.fenced, &other.fenced);
     }
 
-    /// All that is known so far is fenced from now on.
+    /// Marks all observed accesses as fenced.
     pub fn fence(&mut self) {
         let Knowledge { seen, fenced } = self;
         fenced.clone_from(seen);
     }
 }
 
-/// An agent that touches shared memory.
+/// Agent that accesses shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor<'a> {
     pub agent: usize,
     pub clock: u32,
     pub knows: &'a Knowledge,
-    /// The thread, or one of those that act.
+    /// Thread of the agent, or one of its threads.
     pub thread: usize,
     /// Number of agents that are threads, and that are warps.
     pub threads: usize,
     pub warps: usize,
-    /// Another one for each state of knowledge.
+    /// Stamp that differs for each state of knowledge.
     pub stamp: u64,
 }
 
 impl<'a> Actor<'a> {
-    /// A thread of so many, for itself.
+    /// Creates the actor of a thread that acts for itself, in a block with `threads` threads.
     pub fn thread(thread: usize, threads: usize, knows: &'a Knowledge) -> Actor<'a> {
         let clock = knows.seen(thread);
         Actor {

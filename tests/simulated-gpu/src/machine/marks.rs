@@ -1,16 +1,16 @@
-//! Registers that products of warp groups are to write: nobody may read them before the product's group is waited for.
+//! Registers of pending wgmma: reading one before `wgmma.wait_group` is an error.
 
 use crate::code::{Kernel, Op, Slot};
 use crate::finding::{Class, Problem};
 
-/// Groups that registers of a thread are of, 0 for none, and the last group that is done.
+/// wgmma group that writes each register of a thread (0 for none), and the latest completed group.
 pub(super) struct Marks<'a> {
     pub groups: &'a mut [u32],
     pub done: u32,
 }
 
 impl Marks<'_> {
-    /// Looks at what an instruction reads, and takes over what it moves.
+    /// Checks the registers that an instruction reads, and propagates marks through moves.
     pub fn pass(&mut self, kernel: &Kernel, op: &Op) -> Result<(), Problem> {
         match *op {
             Op::Move { d, from } => self.groups[d as usize] = self.groups[from as usize],

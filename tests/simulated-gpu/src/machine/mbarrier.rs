@@ -1,34 +1,33 @@
-//! Barriers in shared memory (`mbarrier`): phases, each of which is complete when so many arrivals and all bytes that
-//! are expected have come.
+//! mbarrier objects in shared memory. A phase completes when all expected arrivals and all expected bytes have come.
 
 use std::collections::BTreeMap;
 
 use super::boxes::BulkCopy;
 use super::knowledge::Knowledge;
 
-/// Arrivals of a phase at most, and bytes that are expected at once.
+/// Maximum number of arrivals of a phase, and of expected bytes.
 pub(super) const MOST: i64 = (1 << 20) - 1;
 
-/// A barrier.
+/// mbarrier object.
 #[derive(Debug)]
 pub(super) struct PhaseBarrier {
-    /// Arrivals of a phase.
+    /// Number of arrivals of a phase.
     count: u32,
-    /// Arrivals that are missing.
+    /// Pending arrivals of the current phase.
     pub missing: u32,
-    /// Phases that are complete.
+    /// Number of completed phases.
     pub phase: u64,
-    /// Bytes that are expected.
+    /// Expected bytes of the current phase.
     pub bytes: i64,
-    /// Copies of the phase, which are done when somebody waits for them.
+    /// Copies of the current phase, executed when a thread waits for it.
     pub copies: Vec<BulkCopy>,
-    /// Knowledge of those that have arrived in the phase.
+    /// Knowledge of the threads that arrived in the current phase.
     gathered: Knowledge,
-    /// Knowledge of those that have arrived in phases that are complete.
+    /// Knowledge of the threads that arrived in completed phases.
     pub passed: Knowledge,
-    /// The number of the barrier among agents.
+    /// Index of the barrier among agents.
     pub agent: usize,
-    /// The thread that made it, and when.
+    /// Thread that initialised the barrier, and its clock.
     pub made: (usize, u32),
 }
 
@@ -38,12 +37,12 @@ impl PhaseBarrier {
         PhaseBarrier { count, missing: count, phase: 0, bytes: 0, copies: Vec::new(), gathered, passed, agent, made }
     }
 
-    /// Bytes that copies will bring.
+    /// Returns the number of bytes of pending copies.
     pub fn under_way(&self) -> i64 {
         self.copies.iter().map(|copy| copy.map.box_bytes() as i64).sum()
     }
 
-    /// Takes arrivals of a thread that knows so much; false if there are too many.
+    /// Adds arrivals of a thread with its knowledge; false if there are too many.
     pub fn arrive(&mut self, arrivals: u32, knows: &Knowledge) -> bool {
         let Some(missing) = self.missing.checked_sub(arrivals) else { return false };
         self.missing = missing;
@@ -51,18 +50,18 @@ impl PhaseBarrier {
         true
     }
 
-    /// Expects bytes; false if these are too many.
+    /// Adds expected bytes; false if there are too many.
     pub fn expect(&mut self, bytes: u32) -> bool {
         self.bytes += i64::from(bytes);
         self.bytes <= MOST
     }
 
-    /// Whether nothing is missing but copies that are under way.
+    /// Whether the phase can complete: no arrivals are missing, and pending copies bring all expected bytes.
     pub fn is_ready(&self) -> bool {
         self.missing == 0 && self.bytes == self.under_way()
     }
 
-    /// Ends the phase, whose copies are done.
+    /// Completes the phase, whose copies have been executed.
     pub fn complete(&mut self) {
         self.phase += 1;
         self.missing = self.count;
@@ -71,29 +70,29 @@ impl PhaseBarrier {
         self.passed.learn(self.agent, self.phase as u32);
     }
 
-    /// The clock of copies of the phase that is next to be complete.
+    /// Returns the clock of copies of the current phase.
     pub fn clock(&self) -> u32 {
         self.phase as u32 + 1
     }
 }
 
-/// Bytes of a barrier.
+/// Size of an mbarrier object in bytes.
 pub(super) const BARRIER_BYTES: usize = 8;
 
-/// Barriers in the shared memory of a block.
+/// mbarrier objects in the shared memory of a block.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
-    /// By their addresses.
+    /// Barriers by their addresses.
     pub at: BTreeMap<usize, PhaseBarrier>,
     pub made: usize,
-    /// The number of times that waits were given up since something has happened.
+    /// Number of times that waits timed out since the last progress of a thread.
     pub timeouts: u32,
-    /// For actors that are no threads.
+    /// Counter of stamps for actors that are not threads.
     stamps: u64,
 }
 
 impl Barriers {
-    /// Another state of knowledge.
+    /// Returns a stamp for a new state of knowledge.
     pub fn stamp(&mut self) -> u64 {
         self.stamps += 1;
         1 << 63 | self.stamps

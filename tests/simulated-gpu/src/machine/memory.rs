@@ -1,44 +1,44 @@
-//! Device memory: allocations, each at an address that no other one ever had.
+//! Device memory. Addresses of allocations are never reused.
 
 use std::ops::Range;
 
 use super::store::Store;
 use crate::finding::{Class, Problem};
 
-/// Bits of the address range of an allocation, so that the addresses next to it are nobody's.
+/// log2 of the address range of an allocation; the addresses next to an allocation are never valid.
 pub const REGION_BITS: u32 = 33;
 
-/// The first region of allocations: those before are windows, and what null pointers reach.
+/// Index of the first region for allocations; earlier ones are address windows and the surroundings of null pointers.
 const FIRST_REGION: u64 = 16;
 
-/// Allocations are aligned to this and to nothing greater.
+/// Alignment of allocations. No allocation is aligned to more, so that kernels that depend on more are detected.
 const ALIGNMENT: u64 = 512;
 
-/// The device's memory.
+/// Device memory.
 #[derive(Debug)]
 pub struct Memory {
     regions: Vec<Option<Store>>,
     used: usize,
     limit: usize,
     checks_written: bool,
-    /// Of launches: see [`super::shadow`].
+    /// Number of segments of launches so far: see [`super::shadow`].
     pub(super) segments: u64,
-    /// Instructions that kernels have executed in it, of all their threads.
+    /// Number of instructions that kernels have executed, over all threads.
     pub(super) instructions: u64,
 }
 
 impl Memory {
-    /// Memory of `limit` bytes. Reads of uninitialised memory are reported if `checks_written`.
+    /// Creates memory of `limit` bytes. If `checks_written`, reads of uninitialised memory are reported.
     pub fn new(limit: usize, checks_written: bool) -> Memory {
         Memory { regions: Vec::new(), used: 0, limit, checks_written, segments: 1, instructions: 0 }
     }
 
-    /// Bytes that are not allocated, and all.
+    /// Returns the free and the total number of bytes.
     pub fn free_and_total(&self) -> (usize, usize) {
         (self.limit - self.used, self.limit)
     }
 
-    /// Instructions that kernels have executed so far, of all their threads.
+    /// Returns the number of instructions that kernels have executed so far, over all threads.
     pub fn instructions(&self) -> u64 {
         self.instructions
     }
@@ -47,7 +47,7 @@ impl Memory {
         self.checks_written
     }
 
-    /// The address of fresh memory; `None` if there is not so much.
+    /// Allocates memory and returns its address; `None` if there is not enough.
     pub fn allocate(&mut self, bytes: usize) -> Option<u64> {
         if bytes > self.limit - self.used || bytes as u64 > (1 << REGION_BITS) - ALIGNMENT {
             return None;
@@ -57,7 +57,7 @@ impl Memory {
         Some(base(self.regions.len() - 1))
     }
 
-    /// Frees an allocation; false if there is none at that address.
+    /// Frees an allocation; false if no allocation begins at the address.
     pub fn free(&mut self, address: u64) -> bool {
         let Some(number) = number(address) else { return false };
         let Some(found) = self.regions.get_mut(number).filter(|_| base(number) == address) else { return false };
@@ -70,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// The allocation that has all of these bytes, and where they are in it.
+    /// Returns the allocation that contains a range of bytes, and the offset of the range in it.
     #[inline]
     pub(super) fn locate(&mut self, address: u64, bytes: usize) -> Result<(&mut Store, usize), Problem> {
         let Some((number, at)) = self.place(address, bytes) else { return Err(self.outside(address, bytes)) };
@@ -102,7 +102,7 @@ impl Memory {
         Problem::new(Class::Bounds, format!("{bytes} bytes at {address:#x} are outside of the device's memory: {what}"))
     }
 
-    /// Whether all of these bytes are of one allocation.
+    /// Whether a range of bytes is within one allocation.
     pub fn has(&self, address: u64, bytes: usize) -> bool {
         self.place(address, bytes).is_some()
     }
@@ -114,14 +114,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes one byte many times.
+    /// Fills a range with one byte.
     pub fn fill(&mut self, address: u64, byte: u8, bytes: usize) -> Result<(), Problem> {
         let (store, at) = self.locate(address, bytes)?;
         store.fill(at..at + bytes, byte);
         Ok(())
     }
 
-    /// Bytes for the host or a library, all of which must have been written.
+    /// Reads bytes for the host or a library; all of them must be initialised.
     pub fn read(&mut self, address: u64, bytes: usize) -> Result<&[u8], Problem> {
         let (store, at) = self.locate(address, bytes)?;
         store.bytes(at..at + bytes).map_err(|first| {
@@ -131,7 +131,7 @@ impl Memory {
         })
     }
 
-    /// Makes bytes ones that nobody has written.
+    /// Marks bytes as uninitialised.
     pub fn forget(&mut self, address: u64, bytes: usize) -> Result<(), Problem> {
         let checks_written = self.checks_written;
         let (store, at) = self.locate(address, bytes)?;
@@ -139,7 +139,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies within the device; what was not written stays so.
+    /// Copies within the device; uninitialised bytes stay uninitialised.
     pub fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<(), Problem> {
         let overlaps = |a: Range<u64>, b: Range<u64>| a.start < b.end && b.start < a.end;
         if overlaps(from..from.saturating_add(bytes as u64), to..to.saturating_add(bytes as u64)) {
@@ -155,12 +155,12 @@ impl Memory {
     }
 }
 
-/// The address of an allocation by its number.
+/// Returns the address of an allocation by its index.
 fn base(number: usize) -> u64 {
     ((number as u64 + FIRST_REGION) << REGION_BITS) + ALIGNMENT
 }
 
-/// The number of the allocation whose region an address is in.
+/// Returns the index of the allocation whose region contains an address.
 fn number(address: u64) -> Option<usize> {
     (address >> REGION_BITS).checked_sub(FIRST_REGION).map(|number| number as usize)
 }

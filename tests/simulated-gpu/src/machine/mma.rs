@@ -1,8 +1,8 @@
-//! Execution of `mma.sync`: a matrix product whose elements are spread over the lanes of a warp, by the figures of the
-//! PTX ISA.
+//! `mma.sync`: a matrix multiply-accumulate whose elements are distributed over the lanes of a warp as the PTX ISA
+//! specifies.
 //!
-//! With `group = lane / 4` and `within = lane % 4`, for element `i` of a lane: factors of 16 bits, two elements a
-//! register, and of TF32
+//! Let `group = lane / 4` and `within = lane % 4`, and `i` be the index of an element of a lane. A register holds two
+//! elements of 16 bits or one of TF32:
 //!
 //! | matrix | rows | columns |
 //! | --- | --- | --- |
@@ -12,8 +12,8 @@
 //! | B of TF32 | `within`, and 4 more for element 1 | `group` |
 //! | C and D, 16 x 8 | `group`, and 8 more for elements 2, 3 | `2 * within + i % 2` |
 //!
-//! Products are exact, as on the device; they are added in `f64` and rounded once, where the device may lose some bits
-//! more.
+//! Products are exact, as on the device. Sums are computed in `f64` and rounded once; the device may lose a few more
+//! bits.
 
 use super::access::LANES_OF_WARP;
 use crate::code::round::{nearest, read};
@@ -22,11 +22,11 @@ use crate::code::{Fragments, TypeKind};
 const ROWS: usize = 16;
 const COLUMNS: usize = 8;
 
-/// The registers of D by lane, from those of A, B and C.
+/// Computes the registers of D by lane from those of A, B and C.
 pub(super) fn multiply(fragments: Fragments, a: &[u32], b: &[u32], c: &[u32]) -> Vec<u32> {
     let depth = fragments.depth;
     let in_a_register = 32 / fragments.factors.bits as usize;
-    // Of `count` elements of a lane the one of that number.
+    // Returns element number `element` of the `count` elements of a lane.
     let factor = |registers: &[u32], lane: usize, count: usize, element: usize| {
         let register = registers[(lane * count + element) / in_a_register];
         let shift = element % in_a_register * fragments.factors.bits as usize;

@@ -1,16 +1,15 @@
-//! Device: memory, and kernels that run in it, one block after another.
+//! Device: memory, and execution of kernels in it.
 //!
 //! ```text
-//! memory   allocations at addresses of their own, which are never used again
-//!   store    bytes, which of them were written, and who touched them last (shadow)
-//! grid     blocks one after another
-//!   block    threads, each of which runs until it must wait; reach: the memory that they touch; copies: what is under
-//!            way to shared memory; marks: registers that products are to write
-//!     warp     what lanes do together; mma: matrices
-//!       warp_group   wgmma, whose factors are in shared memory as a descriptor says
-//!     requests       barriers in shared memory (mbarrier), and copies of boxes of tensors that they are told of (bulk,
-//!                    tensor_map)
-//!     order    who knows what of whom by all of these
+//! memory             allocations, whose addresses are never reused
+//!   store            bytes, initialised flags, and the last accesses (shadow)
+//! grid               blocks in sequence
+//!   block            threads, each of which runs until it must wait; reach: memory accesses; copies: pending cp.async;
+//!                    marks: registers of pending wgmma
+//!     warp           collective instructions of lanes; mma: mma.sync
+//!       warp_group   wgmma, with operands in shared memory by a descriptor
+//!     requests       mbarrier operations, and bulk copies that complete at mbarriers (bulk, tensor_map)
+//!     order          happens-before order of all of these
 //! ```
 
 mod access;

@@ -1,10 +1,10 @@
-//! Order of accesses of shared memory in kernels with barriers in memory, bulk copies or warp groups: what each thread
-//! knows of the others, by vector clocks, and the last accesses of each granule.
+//! Order of shared memory accesses in kernels with mbarriers, bulk copies or wgmma: vector clocks of agents, and the
+//! last accesses of each granule.
 //!
-//! Agents are the threads, then the warps as readers of their products, then the barriers as writers of the copies that
-//! they are told of. An agent's clock counts what it has let others know. An access is ordered before a thread's next
-//! one where the thread knows a clock of the accessing agent that is not earlier. Bulk copies and products go another
-//! way to memory: a thread's store must be known to be fenced as well.
+//! Agents are the threads, then the warps as readers of wgmma operands, then the mbarriers as writers of their copies.
+//! An agent's clock counts its releases to other agents. An access is ordered before the next access of a thread if the
+//! thread has observed the access's clock or a later one of the accessing agent. Bulk copies and wgmma access memory
+//! through the async proxy: a thread's store must be known to be fenced as well.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use std::ops::Range;
 use super::access::{Conflict, Party, Touch};
 use super::knowledge::Actor;
 
-/// So many sets of accesses are kept at most; then all are forgotten, and races with them are missed.
+/// Maximum number of sets of accesses. At the limit all are dropped, and races with them are missed.
 const MOST_SETS: usize = 1 << 18;
 
-/// An access.
+/// Access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Access {
     agent: u32,
@@ -24,25 +24,25 @@ struct Access {
     strong: bool,
 }
 
-/// A set of accesses, by its number.
+/// Index of a set of accesses.
 type SetNumber = u32;
 
-/// The set of none.
+/// Empty set.
 const NONE: SetNumber = 0;
 
 /// Last writes and reads of each granule.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Writes and reads.
+    /// Sets of writes and reads.
     granules: Vec<[SetNumber; 2]>,
     sets: Vec<Box<[Access]>>,
     numbers: HashMap<Box<[Access]>, SetNumber>,
-    /// The last change: what it was of, and what came of it.
+    /// Cache of the last update: stamp and kind of the access, the sets before it, and the sets after it.
     last: Option<(u64, Touch, [SetNumber; 2], [SetNumber; 2])>,
 }
 
 impl Order {
-    /// Forgets everything.
+    /// Forgets all accesses.
     pub fn reset(&mut self) {
         self.granules.clear();
         self.sets.clear();
@@ -50,7 +50,7 @@ impl Order {
         self.last = None;
     }
 
-    /// Notes accesses of granules; the one that one of them is in conflict with, if there is one.
+    /// Records accesses of granules; returns the earlier access that conflicts with one of them, if any.
     pub fn touch(&mut self, granules: Range<usize>, touch: Touch, actor: &Actor<'_>) -> Option<Conflict> {
         if self.sets.len() > MOST_SETS {
             self.reset();
@@ -78,7 +78,7 @@ impl Order {
         None
     }
 
-    /// Sets after an access.
+    /// Returns the sets of writes and reads after an access.
     fn changed(&mut self, [written, read]: [SetNumber; 2], touch: Touch, actor: &Actor<'_>) -> [SetNumber; 2] {
         match touch {
             Touch::Read { strong } => [written, self.with(read, (strong, false), actor)],
@@ -88,13 +88,13 @@ impl Order {
         }
     }
 
-    /// A set with an access of an actor, without those that are ordered before it.
+    /// Returns a set with an access of an actor added, and the accesses removed that are ordered before it.
     fn with(&mut self, before: SetNumber, (strong, writes): (bool, bool), actor: &Actor<'_>) -> SetNumber {
         let agent = actor.agent as u32;
         let before = &self.sets[before as usize];
-        // One weak access of an agent makes them all weak.
+        // One weak access of an agent makes all of its accesses weak.
         let strong = strong && before.iter().all(|access| access.agent != agent || access.strong);
-        // A store that is not fenced yet stays, for those that go the other way.
+        // An unfenced store stays in the set, to be checked against accesses of the async proxy.
         let kept = before
             .iter()
             .filter(|access| access.agent != agent && (!actor.knows(access) || writes && actor.is_unfenced(access)));
@@ -135,13 +135,13 @@ impl Actor<'_> {
             || self.knows.seen(access.agent as usize) >= access.clock
     }
 
-    /// Whether it is a thread's access that no fence is known to follow.
+    /// Whether this is a thread's access that is not known to be followed by a proxy fence.
     fn is_unfenced(&self, access: &Access) -> bool {
         let agent = access.agent as usize;
         agent < self.threads && self.knows.fenced(agent) < access.clock
     }
 
-    /// Whether it is a bulk copy or a product.
+    /// Whether the actor is a bulk copy or a wgmma.
     fn is_asynchronous(&self) -> bool {
         self.agent >= self.threads
     }

@@ -1,31 +1,31 @@
-//! Asynchronous copies of a thread that are under way.
+//! Pending asynchronous copies of a thread.
 
 use std::collections::VecDeque;
 
 use crate::code::MemoryOperand;
 
-/// Copies that are under way.
+/// Pending copies.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// Groups that have ended, the first one first.
+    /// Committed groups, the oldest first.
     pub groups: VecDeque<Vec<Copy>>,
-    /// Copies of the group that has not.
+    /// Copies that are not committed yet.
     pub open: Vec<Copy>,
 }
 
-/// A copy that has begun.
+/// Pending copy.
 #[derive(Clone, Debug)]
 pub(super) struct Copy {
-    /// Places, with their addresses.
+    /// Operands with their addresses.
     pub to: (MemoryOperand, u64),
     pub from: (MemoryOperand, u64),
     pub bytes: usize,
-    /// Bytes of the source; zeros follow.
+    /// Bytes to read from the source; the rest is zero.
     pub read: usize,
 }
 
 impl Copies {
-    /// Forgets all of them.
+    /// Drops all copies.
     pub fn clear(&mut self) {
         self.groups.clear();
         self.open.clear();

@@ -1,26 +1,26 @@
-//! Progress of a warp's products in a warp group.
+//! Progress of a warp's wgmma.
 
 use super::knowledge::Knowledge;
 
-/// Progress of a warp's products.
+/// State of a warp's wgmma.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WarpProgress {
-    /// Whether it has executed `wgmma.fence`.
+    /// Whether the warp has executed `wgmma.fence`.
     pub is_fenced: bool,
-    /// Groups that have ended, and those of them that are done.
+    /// Number of committed groups, and of completed ones.
     pub ended: u32,
     pub done: u32,
-    /// Products of the group that has not ended, and all.
+    /// Number of uncommitted wgmma, and of all wgmma.
     pub open: u32,
     pub products: u64,
-    /// Knowledge that all lanes have, the sum of their clocks then, and its number.
+    /// Knowledge that all lanes share, the sum of the lanes' clocks when it was computed, and its stamp.
     pub knows: Knowledge,
     pub asked: u64,
     pub stamp: u64,
 }
 
 impl WarpProgress {
-    /// Whether there are products that nobody has waited for.
+    /// Whether any wgmma has not been waited for.
     pub fn is_busy(&self) -> bool {
         self.ended > self.done || self.open > 0
     }

@@ -1,4 +1,4 @@
-//! Memory accesses of a thread: loads, stores and atomics in every space.
+//! Memory accesses of a thread: loads, stores and atomics in every state space.
 
 use super::access::{Party, Who};
 use super::memory::Memory;
@@ -9,11 +9,11 @@ use crate::code::{Kernel, MemoryOperand, Slots};
 use crate::finding::{Class, Problem};
 use crate::ptx::Space;
 
-/// An invalid access, with the other one of a race.
+/// Error of an access, with the other access if it is a race.
 pub(super) type InvalidAccess = (Problem, Option<(u64, u64)>);
 
-/// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others
-/// anything: compilers read ahead of a test, and forget what they read where the test fails.
+/// Racing or uninitialised read, and its instruction. It is reported only if the thread later has effects that may
+/// depend on it: compilers hoist loads above a test and discard the value if the test fails.
 pub(super) type Doubt = Box<(InvalidAccess, usize)>;
 
 /// Memory that a thread can access.
@@ -23,15 +23,15 @@ pub(super) struct Reach<'b> {
     pub local: &'b mut Store,
     pub parameters: &'b [u8],
     pub kernel: &'b Kernel,
-    /// For global memory.
+    /// Accessor of global memory.
     pub who: Who<'b>,
-    /// For shared memory.
+    /// Accessor of shared memory.
     pub here: Who<'b>,
-    /// Copies that are under way.
+    /// Pending copies.
     pub copies: &'b mut Copies,
-    /// The first read that may be wrong.
+    /// First read that may be an error.
     pub doubt: Option<Doubt>,
-    /// The instruction that loads.
+    /// Index of the current instruction.
     pub at: usize,
 }
 
@@ -99,14 +99,14 @@ impl Reach<'_> {
         Ok(())
     }
 
-    /// An element at an address, for a lane of a warp that reads together.
+    /// Reads an element for a lane in a collective load.
     pub fn read(&mut self, place: &MemoryOperand, address: u64) -> Result<u64, InvalidAccess> {
         let size = usize::from(place.bytes);
         let (store, at, watched) = self.locate(place, address, size)?;
         store.load(at, size, false, watched).map_err(|wrong| described(wrong, place, address, size, "reads"))
     }
 
-    /// Changes an element; returns its old value.
+    /// Changes an element and returns its old value.
     pub fn atomic(
         &mut self,
         place: &MemoryOperand,
@@ -116,7 +116,7 @@ impl Reach<'_> {
         let size = usize::from(place.bytes);
         let address = base.wrapping_add(place.offset as i64 as u64);
         let (store, start, watched) = self.locate(place, address, size)?;
-        // One access that reads and writes: the write's check is the stricter one.
+        // This is one access; the check of the write is the stricter one.
         let changed = store.load(start, size, true, None).and_then(|old| {
             store.store(start, size, change(old), true, watched)?;
             Ok(old)
@@ -124,7 +124,7 @@ impl Reach<'_> {
         changed.map_err(|wrong| described(wrong, place, address, size, "changes"))
     }
 
-    /// The memory that has all of these bytes, where in it, and who is told of the access.
+    /// Returns the memory that contains a range, the offset in it, and the accessor to record.
     #[inline]
     pub fn locate(
         &mut self,
@@ -160,7 +160,7 @@ impl Reach<'_> {
     }
 }
 
-/// The space of a generic address, and the address therein.
+/// Returns the space of a generic address, and the address within the space.
 pub(super) fn resolved(address: u64) -> (Space, u64) {
     const SIZE: u64 = LOCAL_WINDOW - SHARED_WINDOW;
     match address {

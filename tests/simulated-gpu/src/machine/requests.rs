@@ -1,4 +1,4 @@
-//! Requests of a thread to barriers in shared memory.
+//! Execution of a thread's requests: mbarrier operations, bulk copies and proxy fences.
 
 use super::access::LANES_OF_WARP;
 use super::block::{Block, Fault, Thread, ThreadStatus};
@@ -6,11 +6,11 @@ use super::mbarrier::{BARRIER_BYTES, MOST, PhaseBarrier};
 use crate::code::{Address, Phase, Request};
 use crate::finding::Class;
 
-/// So often waits are given up where no thread can go on, as a device does after a while.
+/// Number of times that all waits time out, as on a device, before waiting threads are reported as a deadlock.
 const MOST_TIMEOUTS: u32 = 2;
 
 impl Block<'_> {
-    /// Does a request; false if the thread must wait before it tries again.
+    /// Executes a request; false if the thread must wait and retry.
     pub(super) fn request(&mut self, thread: usize, number: u32) -> Result<bool, Fault> {
         let kernel = self.kernel;
         let request = &kernel.requests[number as usize];
@@ -88,7 +88,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// The place of a barrier that may be there.
+    /// Checks the address of an mbarrier object and returns its offset.
     fn check_barrier(&self, thread: usize, address: u64) -> Result<usize, Fault> {
         let size = self.shared.len();
         match usize::try_from(address).ok().filter(|at| at.checked_add(BARRIER_BYTES).is_some_and(|end| end <= size)) {
@@ -104,7 +104,7 @@ impl Block<'_> {
         }
     }
 
-    /// The place of a barrier that is there, as the thread knows.
+    /// Returns the offset of an initialised barrier; its initialisation must be ordered before this access.
     fn barrier(&self, thread: usize, address: u64) -> Result<usize, Fault> {
         let at = self.check_barrier(thread, address)?;
         let Some(barrier) = self.barriers.at.get(&at) else {
@@ -132,7 +132,7 @@ impl Block<'_> {
         self.barriers.at.get_mut(&at).ok_or_else(gone)
     }
 
-    /// The phase of the arrival.
+    /// `mbarrier.arrive`: returns the phase of the arrival.
     fn arrive(&mut self, thread: usize, at: usize, count: u32, bytes: u32) -> Result<u64, Fault> {
         self.expect(thread, at, bytes)?;
         let Some(barrier) = self.barriers.at.get_mut(&at) else { return Ok(0) };
@@ -157,7 +157,8 @@ impl Block<'_> {
         Err(Fault::new(thread, Class::Synchronization, message))
     }
 
-    /// Completes a phase if nothing is missing. Copies that are under way are done if a thread waits for them.
+    /// Completes the phase if nothing is missing. Pending copies are executed only if a thread waits for them
+    /// (`asked`).
     fn settle(&mut self, thread: usize, at: usize, asked: bool) -> Result<(), Fault> {
         let sleeps = |status: ThreadStatus| matches!(status, ThreadStatus::AtPhase { barrier } if barrier == at);
         let asked = asked || self.threads.iter().any(|thread| sleeps(thread.status));
@@ -181,14 +182,14 @@ impl Block<'_> {
         self.went_on();
         for thread in &mut self.threads {
             if sleeps(thread.status) {
-                // A wait may end in vain, and must be asked again.
+                // A wait may return false, after which the program must retry.
                 (thread.status, thread.gives_up) = (ThreadStatus::Ready, true);
             }
         }
         Ok(())
     }
 
-    /// Whether a phase is complete; `None` if the thread is to wait for it.
+    /// Tests a phase; `None` if the thread must wait for it.
     fn wait(&mut self, thread: usize, at: usize, phase: Phase) -> Result<Option<bool>, Fault> {
         let wanted = match phase {
             Phase::Parity(slot) => self.get(thread, slot) & 0xffff_ffff,
@@ -218,8 +219,8 @@ impl Block<'_> {
         Ok(None)
     }
 
-    /// Has threads that wait for phases go on without them for once, where no thread can go on otherwise; false if that
-    /// has not helped before, or if there are none.
+    /// Ends all waits for phases unsuccessfully, if no thread can proceed. Returns false if no thread waits, or if the
+    /// limit is reached.
     pub(super) fn give_up(&mut self) -> bool {
         if self.barriers.timeouts >= MOST_TIMEOUTS {
             return false;
@@ -234,12 +235,12 @@ impl Block<'_> {
         found
     }
 
-    /// Something has happened that may let threads go on.
+    /// Records that a thread has made progress.
     pub(super) fn went_on(&mut self) {
         self.barriers.timeouts = 0;
     }
 
-    /// The fault of threads that wait for phases that nobody completes.
+    /// Returns the fault of threads that wait for phases that never complete.
     pub(super) fn stuck(&self) -> Option<Fault> {
         let mut told = Vec::new();
         let mut first = None;
@@ -258,7 +259,7 @@ impl Block<'_> {
         first.map(|thread| Fault::new(thread, Class::Synchronization, message))
     }
 
-    /// The fault of a block that ends before its copies.
+    /// Returns an error if a block ends before a bulk copy has completed.
     pub(super) fn check_copies_done(&self) -> Result<(), Fault> {
         for (at, barrier) in &self.barriers.at {
             if let Some(copy) = barrier.copies.first() {

@@ -1,30 +1,30 @@
-//! Shadow memory: the last accesses of each granule, for the detection of races.
+//! Shadow memory: the last accesses of each granule, for race detection.
 //!
-//! Time is counted in segments: one for each block and one more for each barrier of it. So two accesses of a block in
-//! different segments are ordered, and two of different blocks of a launch never are. Within a segment threads of one
-//! warp are ordered by `bar.warp.sync`, for which each lane knows the clocks of the others that it has heard of.
+//! Time is counted in segments: one for each block, and one more for each barrier of the block. Two accesses of a block
+//! in different segments are ordered; two accesses of different blocks of a launch never are. Within a segment
+//! `bar.warp.sync` orders threads of a warp: each lane keeps the clocks that it has observed of the others.
 
 use super::access::{Conflict, LANES_OF_WARP, Party, Touch, Who};
 
-/// Entries of a page.
+/// Number of entries of a page.
 const PAGE: usize = 4096;
 
-/// Bits of a record, from the lowest: clock, thread, marks, segment.
+/// Bit fields of a record, from the lowest: clock, thread, marks, segment.
 const CLOCK_BITS: u32 = 16;
 const THREAD_BITS: u32 = 10;
 const MARK_BITS: u32 = 4;
 const SEGMENT_SHIFT: u32 = CLOCK_BITS + THREAD_BITS + MARK_BITS;
 
-/// An access by an atomic or a volatile instruction.
+/// Mark: all accesses are atomic or volatile.
 const STRONG: u64 = 1;
-/// Several lanes of the thread's warp.
+/// Mark: accesses of several lanes of the thread's warp.
 const LANES: u64 = 2;
-/// Threads of several warps.
+/// Mark: accesses of threads of several warps.
 const WARPS: u64 = 4;
-/// Blocks before this one, of the same launch.
+/// Mark: accesses of earlier blocks of the same launch.
 const BLOCKS: u64 = 8;
 
-/// The greatest clock; warps that synchronise more often within a segment are not watched any more.
+/// Greatest clock; warps that synchronize more often within a segment are no longer checked.
 const LAST_CLOCK: u64 = (1 << CLOCK_BITS) - 1;
 
 /// Last write and last read of each granule.
@@ -34,7 +34,7 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
-    /// Notes an access of a granule; the one that it is in conflict with, if there is one.
+    /// Records an access of a granule; returns the earlier access that conflicts with it, if any.
     #[inline]
     pub fn touch(&mut self, granule: usize, touch: Touch, who: &Who<'_>) -> Option<Conflict> {
         let page = granule / PAGE;
@@ -62,7 +62,7 @@ impl Shadow {
                     false => who.conflict(*written, true),
                 };
                 let conflict = conflict.or_else(|| if both_strong(*read) { None } else { who.conflict(*read, false) });
-                // Strong writes do not exclude each other: the marks of all of them are kept.
+                // Strong writes do not order each other, so the marks of all of them are kept.
                 *written = if strong { who.merged(*written, true) } else { who.record() };
                 conflict
             }
@@ -87,13 +87,13 @@ impl Who<'_> {
         self.thread as usize % LANES_OF_WARP
     }
 
-    /// The access of this thread alone.
+    /// Returns the record of an access of this thread alone.
     fn record(&self) -> u64 {
         let clock = self.heard[self.lane()].min(LAST_CLOCK);
         self.segment << SEGMENT_SHIFT | self.thread << CLOCK_BITS | clock
     }
 
-    /// The access of this thread on top of those before it.
+    /// Returns the record of an access of this thread, merged with that of earlier accesses.
     #[inline]
     fn merged(&self, before: u64, strong: bool) -> u64 {
         let mine = with_marks(self.record(), if strong { STRONG } else { 0 });
@@ -102,7 +102,7 @@ impl Who<'_> {
             return mine;
         }
         let kept = marks(before);
-        // One weak access among them makes the merged access weak.
+        // One weak access makes the merged record weak.
         let strong = if strong { kept & STRONG } else { 0 };
         if segment < self.block {
             return with_marks(self.record(), strong | BLOCKS);
@@ -112,7 +112,7 @@ impl Who<'_> {
         }
         let (other, clock) = (thread_of(before), before & LAST_CLOCK);
         if kept & (WARPS | BLOCKS) == 0 && !self.is_unordered_in_segment(other, clock, kept & LANES != 0) {
-            // Accesses ordered after this one are ordered after those before it as well.
+            // Accesses ordered after this one are ordered after the earlier ones as well.
             return mine;
         }
         let mut marks = strong | kept & (LANES | WARPS | BLOCKS);
@@ -124,7 +124,7 @@ impl Who<'_> {
         with_marks(self.record() & !LAST_CLOCK | clock, marks)
     }
 
-    /// Whether nothing orders an access before this thread's next one.
+    /// Returns the conflict with an earlier access, unless that is ordered before this thread's next access.
     #[inline]
     fn conflict(&self, record: u64, wrote: bool) -> Option<Conflict> {
         let segment = record >> SEGMENT_SHIFT;
@@ -173,7 +173,7 @@ mod tests {
     const WRITE: Touch = Touch::Write { strong: false };
     const ATOMIC: Touch = Touch::Write { strong: true };
 
-    /// Whether the last of these accesses is in conflict with those before.
+    /// Whether the last of a sequence of accesses conflicts with an earlier one.
     fn races(accesses: &[(Touch, Who<'_>)]) -> bool {
         let mut shadow = Shadow::default();
         let conflicts: Vec<bool> = accesses.iter().map(|(touch, who)| shadow.touch(5, *touch, who).is_some()).collect();
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn earlier_readers_are_not_forgotten() {
-        // A block read it; another one reads it, too, and writes it then.
+        // A block read it; a second block reads it as well, then writes it.
         assert!(races(&[(READ, who(1, 10, 10)), (READ, who(1, 11, 11)), (WRITE, who(1, 11, 12))]));
         assert!(races(&[(READ, who(1, 10, 10)), (READ, who(40, 10, 10)), (WRITE, who(40, 10, 10))]));
         assert!(races(&[(READ, who(1, 10, 10)), (READ, who(2, 10, 10)), (WRITE, who(2, 10, 10))]));

@@ -1,4 +1,4 @@
-//! Bytes of memory, each with its state: written or not, and its last accesses.
+//! Bytes of memory with their state: initialised flags, and last accesses.
 
 use std::ops::Range;
 
@@ -6,36 +6,36 @@ use super::access::{Conflict, Touch, Who};
 use super::order::Order;
 use super::shadow::Shadow;
 
-/// Content of fresh memory where nobody checks whether it was written.
+/// Content of fresh memory if initialisation is not checked.
 const POISON: u8 = 0xa5;
 
-/// Memory that kernels touch.
+/// Memory that kernels access.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     bytes: Vec<u8>,
-    /// 1 for each byte that was written.
+    /// 1 for each initialised byte, otherwise 0.
     written: Vec<u8>,
     shadow: Shadow,
     order: Order,
 }
 
-/// Fault of an access.
+/// Error of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreError {
-    /// This byte, of those that are read, was never written.
+    /// Offset of an uninitialised byte that is read.
     Unwritten(usize),
-    /// Nothing orders it after another one.
+    /// Unordered conflicting access.
     Race(Conflict),
 }
 
-/// Thread that accesses memory, and the granularity; `None` for memory that one thread has alone.
+/// Accessor of memory, and the granularity; `None` for memory of a single thread.
 pub(super) type Watched<'a> = Option<(&'a Who<'a>, u32)>;
 
 impl Store {
-    /// Fresh memory. Contents are told from written ones if `checked`, and poison otherwise.
+    /// Creates uninitialised memory. If `checked`, reads of it are detected; otherwise it holds poison bytes.
     pub fn new(size: usize, checked: bool) -> Store {
         match checked {
-            // Pages are made when they are touched.
+            // Zeroed pages are allocated lazily by the operating system.
             true => Store { bytes: vec![0; size], written: vec![0; size], ..Store::default() },
             false => Store { bytes: vec![POISON; size], written: vec![1; size], ..Store::default() },
         }
@@ -45,7 +45,8 @@ impl Store {
         self.bytes.len()
     }
 
-    /// Makes it fresh memory of a size again; who touched it is kept, which is told from what comes by its time.
+    /// Resets the memory to uninitialised memory of a size. The shadow is kept: segments separate old accesses from new
+    /// ones.
     pub fn renew(&mut self, size: usize, checked: bool) {
         self.bytes.clear();
         self.bytes.resize(size, POISON);
@@ -54,7 +55,7 @@ impl Store {
         self.order.reset();
     }
 
-    /// An element of 1, 2, 4 or 8 bytes, all of which there are.
+    /// Loads an element of 1, 2, 4 or 8 bytes, which must be in range.
     #[inline]
     pub fn load(&mut self, at: usize, bytes: usize, strong: bool, watched: Watched<'_>) -> Result<u64, StoreError> {
         let value = read(&self.bytes, at, bytes);
@@ -66,12 +67,12 @@ impl Store {
         Ok(value)
     }
 
-    /// Content of an element, whatever is known of it.
+    /// Returns the content of an element without checks.
     pub fn peek(&self, at: usize, bytes: usize) -> u64 {
         read(&self.bytes, at, bytes)
     }
 
-    /// Writes an element.
+    /// Stores an element.
     #[inline]
     pub fn store(
         &mut self,
@@ -107,7 +108,7 @@ impl Store {
         Ok(())
     }
 
-    /// Bytes that were all written, or the first one that was not.
+    /// Returns a range of bytes if all are initialised, otherwise the first one that is not.
     pub fn bytes(&self, range: Range<usize>) -> Result<&[u8], usize> {
         match self.written[range.clone()].iter().position(|written| *written == 0) {
             Some(first) => Err(range.start + first),
@@ -115,63 +116,63 @@ impl Store {
         }
     }
 
-    /// Bytes, with which of them were written.
+    /// Returns a range of bytes and their initialised flags.
     pub fn raw(&self, range: Range<usize>) -> (&[u8], &[u8]) {
         (&self.bytes[range.clone()], &self.written[range])
     }
 
-    /// Takes bytes over, with which of them were written.
+    /// Sets a range of bytes and their initialised flags.
     pub fn set_raw(&mut self, at: usize, bytes: &[u8], written: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         self.written[at..at + written.len()].copy_from_slice(written);
     }
 
-    /// Bytes that a thread reads, all of which must have been written.
+    /// Reads a range of bytes as a thread; all must be initialised.
     pub fn view(&mut self, range: Range<usize>, watched: Watched<'_>) -> Result<&[u8], StoreError> {
         self.bytes(range.clone()).map_err(StoreError::Unwritten)?;
         self.touch(range.start, range.len(), Touch::Read { strong: false }, watched)?;
         Ok(&self.bytes[range])
     }
 
-    /// Bytes that a thread reads, with which of them were written.
+    /// Reads a range of bytes and their initialised flags as a thread.
     pub fn take(&mut self, range: Range<usize>, watched: Watched<'_>) -> Result<(Vec<u8>, Vec<u8>), StoreError> {
         self.touch(range.start, range.len(), Touch::Read { strong: false }, watched)?;
         let (bytes, written) = self.raw(range);
         Ok((bytes.to_vec(), written.to_vec()))
     }
 
-    /// Bytes that a thread writes, with which of them are to count as written.
+    /// Writes a range of bytes and their initialised flags as a thread.
     pub fn put(&mut self, at: usize, bytes: &[u8], written: &[u8], watched: Watched<'_>) -> Result<(), StoreError> {
         self.set_raw(at, bytes, written);
         self.touch(at, bytes.len(), Touch::Write { strong: false }, watched)
     }
 
-    /// Forgets bytes that a thread is to write.
+    /// Marks a range as written by a thread, but uninitialised.
     pub fn renounce(&mut self, range: Range<usize>, checked: bool, watched: Watched<'_>) -> Result<(), StoreError> {
         self.forget(range.clone(), checked);
         self.touch(range.start, range.len(), Touch::Write { strong: false }, watched)
     }
 
-    /// Writes bytes.
+    /// Sets bytes.
     pub fn set(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         self.written[at..at + bytes.len()].fill(1);
     }
 
-    /// Makes bytes poison, and unwritten ones if that is looked at.
+    /// Fills a range with poison and, if `checked`, marks it as uninitialised.
     pub fn forget(&mut self, range: Range<usize>, checked: bool) {
         self.bytes[range.clone()].fill(POISON);
         self.written[range].fill(u8::from(!checked));
     }
 
-    /// Writes one byte many times.
+    /// Fills a range with one byte.
     pub fn fill(&mut self, range: Range<usize>, byte: u8) {
         self.bytes[range.clone()].fill(byte);
         self.written[range].fill(1);
     }
 }
 
-/// Every byte a one.
+/// Word whose bytes are all one.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
 #[inline]

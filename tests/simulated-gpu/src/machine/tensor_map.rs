@@ -1,34 +1,34 @@
-//! Tensor maps: a tensor in global memory, boxes of it, and how they lie in shared memory. The 128 bytes of a map are
-//! an encoding of this device's own.
+//! Tensor maps: a tensor in global memory, the size of its boxes, and their layout in shared memory. The 128 bytes of a
+//! map use an encoding of the simulator's own.
 
-/// Dimensions at most.
+/// Maximum number of dimensions.
 pub const MOST_DIMENSIONS: usize = 5;
 
-/// Bytes of a map.
+/// Size of a map in bytes.
 pub const MAP_BYTES: usize = 128;
 
-/// First bytes of a map.
+/// First word of a map.
 const MAGIC: u64 = 0x7053_6e65_5472_616d;
 
-/// The place of the sum over a map in it.
+/// Offset of the checksum in a map.
 const SUM: usize = MAP_BYTES - 8;
 
-/// Permutation of 16-byte chunks of shared memory by the bits of their addresses.
+/// Permutation of 16-byte chunks of shared memory by address bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Swizzle {
-    /// None.
+    /// No permutation.
     #[default]
     None,
-    /// Of chunks within 32 bytes.
+    /// Permutation of chunks within 32 bytes.
     Bytes32,
-    /// Of chunks within 64 bytes.
+    /// Permutation of chunks within 64 bytes.
     Bytes64,
-    /// Of chunks within 128 bytes.
+    /// Permutation of chunks within 128 bytes.
     Bytes128,
 }
 
 impl Swizzle {
-    /// Bytes within which chunks change places.
+    /// Returns the number of bytes within which chunks are permuted.
     pub fn span(self) -> usize {
         match self {
             Swizzle::None => 16,
@@ -38,7 +38,7 @@ impl Swizzle {
         }
     }
 
-    /// The address where a chunk of an address is: bits from 7 on change those from 4 on.
+    /// Returns the address of the chunk with a logical address: bits from 7 on are XORed to the bits from 4 on.
     pub fn place(self, address: usize) -> usize {
         address ^ (address >> 3 & (self.span() - 16))
     }
@@ -53,29 +53,29 @@ impl Swizzle {
     }
 }
 
-/// A tensor map. Dimensions are in the order of memory, the fastest one first; those beyond the rank are one.
+/// Tensor map. Dimensions are in memory order, the fastest one first; those beyond the rank have size one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorMap {
-    /// Bytes of an element: 1, 2, 4 or 8.
+    /// Size of an element in bytes: 1, 2, 4 or 8.
     pub width: usize,
     /// Number of dimensions: 1 to 5.
     pub rank: usize,
     /// Address of the first element.
     pub address: u64,
-    /// Elements: 1 to 2^32.
+    /// Number of elements by dimension: 1 to 2^32.
     pub sizes: [u64; MOST_DIMENSIONS],
-    /// Bytes from one element to the next one.
+    /// Distance of consecutive elements in bytes, by dimension.
     pub strides: [u64; MOST_DIMENSIONS],
-    /// Size of a box: 1 to 256.
+    /// Size of a box by dimension: 1 to 256.
     pub extents: [u32; MOST_DIMENSIONS],
-    /// One of so many elements of a box is taken: 1 to 8; all of the first dimension.
+    /// Element strides of a box by dimension: 1 to 8; ignored in the first dimension.
     pub steps: [u32; MOST_DIMENSIONS],
     /// Permutation of a box in shared memory.
     pub swizzle: Swizzle,
 }
 
 impl TensorMap {
-    /// The bytes of a map.
+    /// Encodes the map.
     pub fn encode(&self) -> [u8; MAP_BYTES] {
         let mut bytes = Vec::with_capacity(MAP_BYTES);
         bytes.extend(MAGIC.to_le_bytes());
@@ -92,7 +92,7 @@ impl TensorMap {
         map
     }
 
-    /// The map of 128 bytes, if they are one.
+    /// Decodes 128 bytes; `None` if they are not a valid map.
     pub fn decode(bytes: &[u8]) -> Option<TensorMap> {
         let map: &[u8; MAP_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| map[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
@@ -112,7 +112,7 @@ impl TensorMap {
         })
     }
 
-    /// Elements that a box has in shared memory.
+    /// Returns the number of elements of a box in shared memory, by dimension.
     pub fn taken(&self) -> [usize; MOST_DIMENSIONS] {
         let mut taken: [usize; MOST_DIMENSIONS] =
             std::array::from_fn(|d| self.extents[d].div_ceil(self.steps[d]) as usize);
@@ -120,18 +120,18 @@ impl TensorMap {
         taken
     }
 
-    /// Bytes of a row of a box.
+    /// Returns the size of a row of a box in bytes.
     pub fn row_bytes(&self) -> usize {
         self.extents[0] as usize * self.width
     }
 
-    /// Bytes of a box.
+    /// Returns the size of a box in bytes.
     pub fn box_bytes(&self) -> usize {
         self.taken().iter().product::<usize>() * self.width
     }
 }
 
-/// A sum over the bytes of a map, so that others are told from it.
+/// Returns a checksum of a map, which distinguishes maps from other bytes.
 fn sum(map: &[u8; MAP_BYTES]) -> u64 {
     map[..SUM]
         .iter()

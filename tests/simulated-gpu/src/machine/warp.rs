@@ -1,4 +1,4 @@
-//! Collective instructions of the lanes of a warp.
+//! Execution of collective instructions of a warp.
 
 use std::ops::Range;
 
@@ -8,15 +8,16 @@ use super::mma::multiply;
 use crate::code::{Collective, MatrixLoad, ShuffleMode, Slot, VoteMode};
 use crate::finding::Class;
 
-/// Lanes that do something together: their threads.
+/// Threads that execute a collective instruction together.
 struct Group {
     members: Vec<usize>,
-    /// The first thread of the warp.
+    /// First thread of the warp.
     first: usize,
 }
 
 impl Block<'_> {
-    /// Runs a collective whose lanes have all arrived; false if some may come yet, that wait for a phase.
+    /// Executes a collective instruction that all lanes have reached. Returns false if a missing lane waits for an
+    /// mbarrier phase and may still come.
     pub(super) fn do_collective(&mut self, lanes: Range<usize>) -> Result<bool, Fault> {
         let mut absent = None;
         for thread in lanes.clone() {
@@ -57,7 +58,7 @@ impl Block<'_> {
         Err(Fault::new(thread, Class::Synchronization, message))
     }
 
-    /// The instruction that a thread waits at, and the lanes that it names.
+    /// Returns the collective instruction where a thread waits, and its lane mask.
     fn waiting_at(&self, thread: usize) -> (Collective, u64) {
         let crate::code::Op::Collective(number) = self.kernel.code[self.threads[thread].at as usize].op else {
             return (Collective::Sync { mask: 0 }, 0);
@@ -74,8 +75,8 @@ impl Block<'_> {
         (collective, mask)
     }
 
-    /// The lanes of a mask, which must all wait at the same instruction with the same mask; or a thread that does not.
-    /// Lanes that have ended are not waited for, but by matrix instructions.
+    /// Returns the lanes of a mask; all must wait at the same instruction with the same mask, otherwise the result is a
+    /// lane that does not. Lanes that have ended are not waited for, except by matrix instructions.
     fn group(&self, thread: usize, collective: &Collective, mask: u64, lanes: Range<usize>) -> Result<Group, usize> {
         let all = matches!(collective, Collective::LoadMatrices(_) | Collective::Mma { .. } | Collective::WarpGroup(_));
         let synchronises = matches!(collective, Collective::Sync { .. });
@@ -85,7 +86,7 @@ impl Block<'_> {
                 ThreadStatus::Done if !all => {}
                 ThreadStatus::AtCollective => {
                     let (theirs, their_mask) = self.waiting_at(other);
-                    // Lanes may synchronise from different places.
+                    // Lanes may execute `bar.warp.sync` at different instructions.
                     let same_place = self.threads[other].at == self.threads[thread].at;
                     if their_mask != mask || !(same_place || synchronises && matches!(theirs, Collective::Sync { .. }))
                     {
@@ -160,8 +161,8 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Row `r` of matrix `i` is at the address of lane `8 i + r`. Lane `4 g + t` gets word `t` of row `g`, or element
-    /// `g` of the rows `2 t` and `2 t + 1`.
+    /// `ldmatrix`: lane `8 i + r` provides the address of row `r` of matrix `i`. Lane `4 g + t` receives word `t` of
+    /// row `g`, or if transposed element `g` of rows `2 t` and `2 t + 1`.
     fn load_matrices(&mut self, group: &Group, load: MatrixLoad) -> Result<(), Fault> {
         let kernel = self.kernel;
         let address = |block: &Block<'_>, row: usize| {
@@ -193,12 +194,12 @@ impl Block<'_> {
                 words.push((thread, slot, word));
             }
         }
-        // Addresses may be among the results.
+        // A result register may also be an address.
         words.into_iter().for_each(|(thread, slot, word)| self.set(thread, slot, word));
         Ok(())
     }
 
-    /// Makes the work of each lane so far known to the others.
+    /// Makes all prior accesses of each lane known to the other lanes.
     fn synchronise(&mut self, group: &Group) {
         let mut heard = [0; LANES_OF_WARP];
         for &member in &group.members {
@@ -264,7 +265,7 @@ impl Block<'_> {
     }
 }
 
-/// An instruction that only whole warps can do.
+/// Checks that all 32 lanes take part in an instruction.
 fn whole_warp(name: &str, group: &Group) -> Result<(), Fault> {
     if group.members.len() == LANES_OF_WARP {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Products of warp groups (`wgmma`), a warp's quarter of the rows at a time: that needs its own rows of the left
-//! factor and all of the right one, and nothing of the other warps.
+//! `wgmma`: executed for each warp separately. A warp computes 16 of the 64 rows, which need its own rows of A and all
+//! of B, but nothing of the other warps.
 //!
-//! A product is done when it is issued. Its reads are accesses of the warp as another agent, which threads know of when
-//! they have waited for its group; so whoever writes to a factor too early is in conflict with it.
+//! A wgmma is computed when it is issued. Its reads are accesses of a separate agent of the warp, which threads observe
+//! when they wait for its group; so a write to an operand before the wait is a conflict.
 
 use super::access::{LANES_OF_WARP, Who};
 use super::block::{Block, Fault};
@@ -15,14 +15,14 @@ use crate::code::{LeftFactor, MemoryOperand, Product, Slot, Type, TypeKind, Warp
 use crate::finding::Class;
 use crate::ptx::Space;
 
-/// Warps of a warp group, and rows of a warp.
+/// Number of warps of a warp group, and of rows of a warp.
 const WARPS: usize = 4;
 const ROWS: usize = 16;
 
 const SINGLE: Type = Type { kind: TypeKind::Float, bits: 32, count: 1 };
 
 impl Block<'_> {
-    /// Does what the lanes of the warp that begins with a thread do together.
+    /// Executes a warp group instruction for the warp whose first thread is `first`.
     pub(super) fn warp_group(&mut self, first: usize, action: &WarpGroup) -> Result<(), Fault> {
         let warp = first / LANES_OF_WARP;
         let agent = self.threads.len() + warp;
@@ -90,7 +90,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// The value of a slot that all lanes of a warp must have the same one in, but for bits that do not count.
+    /// Returns the masked value of a slot, which must be equal in all lanes of a warp.
     fn uniform(&self, first: usize, slot: Slot, mask: u64) -> Result<u64, Fault> {
         let value = self.get(first, slot) & mask;
         match (first..first + LANES_OF_WARP).find(|&lane| self.get(lane, slot) & mask != value) {
@@ -111,7 +111,7 @@ impl Block<'_> {
         })
     }
 
-    /// Elements of a factor in shared memory, `k * rows + row` for each step in depth: so many rows from one on.
+    /// Reads rows of an operand from shared memory, as `k * rows + row`, starting at a given row.
     fn factor(
         &mut self,
         first: usize,
@@ -147,7 +147,7 @@ impl Block<'_> {
         Ok(elements)
     }
 
-    /// Brings what all lanes of a warp know up to now.
+    /// Updates the knowledge that all lanes of a warp share.
     fn learn_of_lanes(&mut self, first: usize) {
         let lanes = first..first + LANES_OF_WARP;
         let asked = lanes.clone().map(|lane| u64::from(self.threads[lane].knows.seen(lane))).sum();
@@ -157,11 +157,11 @@ impl Block<'_> {
             progress.knows.clone_from(&self.threads[first].knows);
             self.threads[lanes].iter().for_each(|lane| progress.knows.meet(&lane.knows));
         }
-        // Another group is another state as well.
+        // A new group of wgmma needs a new stamp as well.
         progress.stamp = self.barriers.stamp();
     }
 
-    /// The fault of a warp group whose warps have not done the same.
+    /// Returns an error if the warps of a warp group have executed different numbers of wgmma.
     pub(super) fn check_warp_groups(&self) -> Result<(), Fault> {
         for (group, warps) in self.warps.chunks(WARPS).enumerate() {
             if let Some(warp) = warps.iter().position(|warp| warp.products != warps[0].products) {
@@ -180,7 +180,7 @@ impl Block<'_> {
 const SHARED: MemoryOperand =
     MemoryOperand { space: Space::Shared, bytes: 4, is_signed: false, is_strong: false, base: 0, offset: 0 };
 
-/// The elements of a left factor in registers, `k * ROWS + row`; by the same figures as for `mma.sync`.
+/// Returns the elements of A from registers, as `k * ROWS + row`; the distribution over lanes is that of `mma.sync`.
 fn of_registers(word: impl Fn(usize, usize) -> u32, ty: Type) -> Vec<f64> {
     let in_word = 32 / ty.bits as usize;
     let mut elements = vec![0.0; ROWS * 8 * in_word];
@@ -196,7 +196,7 @@ fn of_registers(word: impl Fn(usize, usize) -> u32, ty: Type) -> Vec<f64> {
     elements
 }
 
-/// Sums of products, `row * columns + column`, in `f64`: they are rounded once with what they are added to.
+/// Returns the products as `row * columns + column`, in `f64`; they are rounded once after the accumulator is added.
 fn multiplied(left: &[f64], right: &[f64], (columns, depth): (usize, usize), negates: bool) -> Vec<f64> {
     let mut sums = vec![-0.0; ROWS * columns];
     for (row, sums) in sums.chunks_mut(columns).enumerate() {

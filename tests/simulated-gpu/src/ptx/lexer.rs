@@ -1,21 +1,21 @@
-//! Lexer of PTX text: words, numbers and signs.
+//! Lexer of PTX text: words, numbers and punctuation.
 
 use super::SyntaxError;
 
-/// A piece of the text.
+/// Token of the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Token<'a> {
-    /// Opcodes, directives with their dot, names.
+    /// Opcode, directive with its dot, or name.
     Word(&'a str),
     Integer(u64),
     Single(u32),
     Double(u64),
-    /// Text between quotes.
+    /// Text between double quotes.
     Text(&'a str),
     Sign(char),
 }
 
-/// All pieces of a text, each with its line.
+/// Returns all tokens of a text, each with its line.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, u32)>, SyntaxError> {
     let mut lexer = Lexer { text, at: 0, line: 1 };
     let mut tokens = Vec::new();
@@ -31,7 +31,7 @@ struct Lexer<'a> {
     line: u32,
 }
 
-/// Characters of names and opcodes.
+/// Whether a character may be part of a name or an opcode.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.')
 }
@@ -65,7 +65,7 @@ impl<'a> Lexer<'a> {
         Ok(Some(token))
     }
 
-    /// Passes over blanks and comments.
+    /// Skips whitespace and comments.
     fn skip_space(&mut self) -> Result<(), SyntaxError> {
         loop {
             let rest = self.rest();
@@ -84,7 +84,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A word; `::` may be within, as in `.shared::cta`.
+    /// Returns a word, which may contain `::`, as in `.shared::cta`.
     fn word(&mut self) -> &'a str {
         let rest = self.rest();
         let mut length = 0;

@@ -1,20 +1,20 @@
-//! Syntax tree of PTX text: names are unresolved, instructions uninterpreted.
+//! Syntax tree of PTX text: names are not resolved and instructions are not decoded.
 //!
-//! The form is that of NVIDIA's "Parallel Thread Execution ISA", versions 7 and 8, as compilers print it: declarations
-//! before use, one instruction a statement.
+//! The accepted language is the subset of NVIDIA's "Parallel Thread Execution ISA", versions 7 and 8, that compilers
+//! emit: declarations before use, one instruction a statement.
 
 mod lexer;
 mod parser;
 
 pub use parser::parse;
 
-/// A syntax error and its line.
+/// Syntax error and its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct SyntaxError {
-    /// The line of the text, from 1.
+    /// Line of the text, counted from 1.
     pub line: u32,
-    /// Fault.
+    /// Message.
     pub message: String,
 }
 
@@ -24,131 +24,131 @@ impl SyntaxError {
     }
 }
 
-/// A module.
+/// Module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module<'a> {
-    /// `(7, 8)` for `.version 7.8`.
+    /// ISA version: `(7, 8)` for `.version 7.8`.
     pub version: (u32, u32),
-    /// `sm_90`.
+    /// Target architecture, such as `sm_90`.
     pub target: &'a str,
-    /// Variables of the module: `.global`, `.const` and `.shared` ones.
+    /// Module-scope variables in the `.global`, `.const` and `.shared` spaces.
     pub variables: Vec<Variable<'a>>,
-    /// Kernels and functions, declarations as well.
+    /// Kernels and functions, including declarations.
     pub functions: Vec<Function<'a>>,
 }
 
-/// A state space.
+/// State space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Registers.
     Register,
-    /// Parameters of kernels and of calls.
+    /// Parameters of kernels and calls.
     Param,
-    /// Memory of a thread.
+    /// Memory that is private to a thread.
     Local,
-    /// Memory of a block.
+    /// Memory that the threads of a block share.
     Shared,
     /// Memory of the device.
     Global,
-    /// Memory of the device that kernels only read.
+    /// Device memory that kernels can only read.
     Const,
-    /// Any of local, shared and global memory, told apart by the address.
+    /// Generic address: local, shared or global memory, selected by the address.
     Generic,
 }
 
-/// A variable, a parameter, or registers.
+/// Variable, parameter, or set of registers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable<'a> {
     /// State space.
     pub space: Space,
-    /// Its name; for registers such as `%r<4>` what comes before the number.
+    /// Name; for registers such as `%r<4>` the prefix before the number.
     pub name: &'a str,
-    /// The element type, without its dot.
+    /// Element type, without its dot.
     pub element: &'a str,
-    /// Alignment in bytes, if it is told.
+    /// Alignment in bytes, if the text specifies one.
     pub align: Option<u64>,
-    /// Elements, or registers of `%r<4>`; `None` for `extern` arrays without size.
+    /// Number of elements, or of registers for `%r<4>`; `None` for `extern` arrays without a size.
     pub count: Option<u64>,
-    /// Whether registers are numbered from 0.
+    /// Whether this declares numbered registers, counted from 0.
     pub is_numbered: bool,
-    /// Whether it is declared only.
+    /// Whether this is only a declaration.
     pub is_extern: bool,
-    /// Elements that it starts with; the others are zero.
+    /// Initial elements; the remaining ones are zero.
     pub initial: Vec<Operand<'a>>,
     /// Line in the text.
     pub line: u32,
 }
 
-/// A kernel or a function.
+/// Kernel or function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Function<'a> {
-    /// Its name.
+    /// Name.
     pub name: &'a str,
-    /// Whether it is a kernel.
+    /// Whether this is a kernel (`.entry`).
     pub is_entry: bool,
     /// Results, in the order of the text.
     pub results: Vec<Variable<'a>>,
     /// Parameters, in the order of the text.
     pub parameters: Vec<Variable<'a>>,
-    /// The most threads of a block, by `.maxntid` or `.reqntid`.
+    /// Maximum number of threads of a block, from `.maxntid` or `.reqntid`.
     pub most_threads: Option<u64>,
-    /// The threads of a block by dimension, by `.reqntid`.
+    /// Block dimensions, from `.reqntid`.
     pub exact_threads: Option<[u64; 3]>,
-    /// Its body; `None` for a declaration.
+    /// Body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
     /// Line in the text.
     pub line: u32,
 }
 
-/// A statement of a body.
+/// Statement of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement<'a> {
-    /// The beginning of a scope.
+    /// Start of a scope.
     Open,
-    /// Its end.
+    /// End of a scope.
     Close,
-    /// Registers or a variable.
+    /// Declaration of registers or a variable.
     Declare(Variable<'a>),
-    /// A place to jump to.
+    /// Branch target.
     Label(&'a str),
-    /// An instruction.
+    /// Instruction.
     Instruction(Instruction<'a>),
 }
 
-/// An instruction.
+/// Instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction<'a> {
     /// Line in the text.
     pub line: u32,
-    /// The predicate's name, and whether it is negated.
+    /// Guard predicate, and whether it is negated.
     pub guard: Option<(&'a str, bool)>,
-    /// `ld.global.b32`.
+    /// Opcode with its modifiers, such as `ld.global.b32`.
     pub opcode: &'a str,
     /// Operands in the order of the text.
     pub operands: Vec<Operand<'a>>,
 }
 
-/// An operand.
+/// Operand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand<'a> {
-    /// A register, a variable, a label, a function; `_` for a result that nobody wants.
+    /// Name of a register, variable, label or function; `_` for a result that is discarded.
     Name(&'a str),
-    /// `!%p1`.
+    /// Negated predicate: `!%p1`.
     Not(&'a str),
-    /// An integer, as 64 bits of two's complement.
+    /// Integer, as 64 bits in two's complement.
     Integer(u64),
-    /// The bits of `0f3F800000`.
+    /// Bits of a single-precision literal such as `0f3F800000`.
     Single(u32),
-    /// The bits of `0d3FF0000000000000` and of decimal numbers.
+    /// Bits of a double-precision literal such as `0d3FF0000000000000`, or of a decimal number.
     Double(u64),
-    /// `{%r1, %r2}`.
+    /// Vector: `{%r1, %r2}`.
     Vector(Vec<Operand<'a>>),
-    /// `[%rd1+16]`.
+    /// Address: `[%rd1+16]`.
     Address(Box<Operand<'a>>, i64),
-    /// `[%rd1, {%r1, %r2}]`: a tensor map, and where in the tensor.
+    /// Tensor map and coordinates in the tensor: `[%rd1, {%r1, %r2}]`.
     Tensor(Box<Operand<'a>>, Vec<Operand<'a>>),
-    /// `%r1|%p1`.
+    /// Pair of results: `%r1|%p1`.
     Pair(&'a str, &'a str),
-    /// `(a, b)` of a call.
+    /// Arguments of a call: `(a, b)`.
     List(Vec<Operand<'a>>),
 }

@@ -3,7 +3,7 @@
 use super::lexer::{Token, tokens};
 use super::{Function, Instruction, Module, Operand, Space, Statement, SyntaxError, Variable};
 
-/// Reads a module.
+/// Parses a module.
 pub fn parse(text: &str) -> Result<Module<'_>> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, module: Module::default() };
     while parser.at < parser.tokens.len() {
@@ -28,7 +28,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.at).map(|(token, _)| *token)
     }
 
-    /// The line of the next piece, or of the last one.
+    /// Returns the line of the next token, or of the last one at the end of the text.
     fn line(&self) -> u32 {
         self.tokens.get(self.at).or(self.tokens.last()).map_or(1, |(_, line)| *line)
     }
@@ -43,7 +43,7 @@ impl<'a> Parser<'a> {
         Err(SyntaxError::new(self.line(), format!("expected {expected}, found {found}")))
     }
 
-    /// Takes a sign if it is next.
+    /// Consumes a punctuation character if it is the next token.
     fn take(&mut self, sign: char) -> bool {
         let found = self.peek() == Some(Token::Sign(sign));
         self.at += usize::from(found);
@@ -103,7 +103,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A function or a variable of the module.
+    /// Parses a function or a variable of the module.
     fn definition(&mut self) -> Result<()> {
         let mut is_extern = false;
         loop {
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
         Ok(function)
     }
 
-    /// Numbers between commas, multiplied.
+    /// Parses numbers separated by commas and returns their product.
     fn product(&mut self) -> Result<u64> {
         let mut product = self.integer("a number")?;
         while self.take(',') {
@@ -186,7 +186,7 @@ impl<'a> Parser<'a> {
         Ok(parameters)
     }
 
-    /// `.shared .align 16 .b8 name[10240]`, `.reg .b32 %r<7>`, `.reg .pred a, b`.
+    /// Parses a declaration such as `.shared .align 16 .b8 name[10240]`, `.reg .b32 %r<7>` or `.reg .pred a, b`.
     fn variables(&mut self) -> Result<Vec<Variable<'a>>> {
         let line = self.line();
         let space = match self.word("a state space")? {
@@ -203,13 +203,13 @@ impl<'a> Parser<'a> {
             self.at += 1;
             match word {
                 ".align" => align = Some(self.integer("an alignment")?),
-                // State space that a parameter's address points into.
+                // State space of the address in a pointer parameter.
                 ".ptr" | ".global" | ".shared" | ".const" | ".local" => {}
                 _ => element = &word[1..],
             }
         }
         let mut variables = vec![self.variable(space, element, align)?];
-        // In a list of parameters a comma comes before the next one's space.
+        // In a parameter list a comma precedes the state space of the next parameter.
         while let Some([(Token::Sign(','), _), (Token::Word(word), _)]) = self.tokens.get(self.at..self.at + 2)
             && !word.starts_with('.')
         {

@@ -1,4 +1,4 @@
-//! Decodes barriers in shared memory and bulk copies: `mbarrier`, `cp.async.bulk.tensor`, and fences for them.
+//! Decoder of `mbarrier`, `cp.async.bulk.tensor` and proxy fences.
 
 use super::decoder::{Decoder, Result};
 use crate::code::{Address, Op, Phase, Request, Slot};
@@ -13,7 +13,7 @@ impl<'a> Decoder<'a> {
         self.kernel.is_asynchronous = true;
     }
 
-    /// `[%r1+8]` of shared memory.
+    /// Returns the address of a shared-memory operand such as `[%r1+8]`.
     fn shared(&mut self, opcode: &str, operand: &Operand<'a>) -> Result<Address> {
         match operand {
             Operand::Address(base, offset) => self.place_of(base, *offset),
@@ -35,7 +35,7 @@ impl<'a> Decoder<'a> {
         self.value(operand, self.ty("b32")?)
     }
 
-    /// `fence.proxy.async`, `fence.mbarrier_init.release.cluster`.
+    /// Decodes `fence.proxy.async` and `fence.mbarrier_init.release.cluster`.
     pub(super) fn proxy_fence(&mut self, opcode: &str) -> Result<()> {
         self.check_target(opcode, false)?;
         match opcode {
@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `prefetch.tensormap [map]`; other hints are nothing.
+    /// Decodes `prefetch.tensormap [map]`; other prefetches have no effect.
     pub(super) fn prefetch(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         match (opcode, operands) {
             ("prefetch.tensormap" | "prefetch.param.tensormap", [Operand::Address(base, offset)]) => {
@@ -62,7 +62,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `mbarrier.try_wait.parity.shared::cta.b64 p, [addr], parity` and its like.
+    /// Decodes `mbarrier` instructions, such as `mbarrier.try_wait.parity.shared::cta.b64 p, [addr], parity`.
     pub(super) fn phase_barrier(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         self.check_target(opcode, false)?;
         let parts: Vec<&str> = opcode.split('.').skip(1).collect();
@@ -70,7 +70,7 @@ impl<'a> Decoder<'a> {
         for part in parts {
             match part {
                 "shared" | "shared::cta" => is_shared = true,
-                // The order that is there without them, too.
+                // The defaults, which hold without these modifiers as well.
                 "release" | "acquire" | "cta" | "cluster" | "b64" => {}
                 "init" | "inval" | "arrive" | "expect_tx" | "try_wait" | "test_wait" | "parity" => action.push(part),
                 "relaxed" if opcode.starts_with("mbarrier.expect_tx.") => {}
@@ -101,7 +101,7 @@ impl<'a> Decoder<'a> {
                 let (barrier, bytes) = (self.shared(opcode, at)?, self.constant(0));
                 Request::Arrive { barrier, count, bytes, state: self.result(state)? }
             }
-            // What may follow is a hint of how long to wait.
+            // The optional last operand is a hint for the time to suspend.
             (["try_wait" | "test_wait", parity @ ..], [p, at, phase] | [p, at, phase, _]) if parity.len() < 2 => {
                 let barrier = self.shared(opcode, at)?;
                 let phase = match parity {
@@ -116,7 +116,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [to], [map, {c0, c1}], [bar]`.
+    /// Decodes a bulk copy: `cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [to],
+    /// [map, {c0, c1}], [bar]`.
     pub(super) fn bulk_copy(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         self.check_target(opcode, false)?;
         let parts: Vec<&str> = opcode.split('.').skip(3).collect();

@@ -1,11 +1,11 @@
-//! Decodes calls: the one function of CUDA's device runtime that graphs need.
+//! Decoder of `call`, for the one function of CUDA's device runtime that conditional graph nodes need.
 
 use super::decoder::{Decoder, Result};
 use crate::code::Op;
 use crate::ptx::Operand;
 
 impl<'a> Decoder<'a> {
-    /// `call name, (a, b);`. A parameter of a call is a slot.
+    /// Decodes `call name, (a, b);`. Parameters of a call are slots.
     pub(super) fn call(&mut self, operands: &[Operand<'a>]) -> Result<()> {
         let [Operand::Name(name), Operand::List(arguments)] = operands else {
             return self.error("a call of this form is not known");

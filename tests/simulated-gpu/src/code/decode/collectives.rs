@@ -1,5 +1,4 @@
-//! Decodes instructions that threads execute together: barriers, shuffles, votes, matrix loads and
-//! multiply-accumulates.
+//! Decoder of collective instructions: barriers, shuffles, votes, matrix loads and multiply-accumulates.
 
 use super::decoder::{Decoder, Result};
 use super::memory::MemoryAccess;
@@ -73,7 +72,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `bar.sync id` and `bar.sync id, count`.
+    /// Decodes `bar.sync id` and `bar.sync id, count`.
     fn barrier(&mut self, opcode: &str, operands: &[Operand<'a>], aligned: bool) -> Result<()> {
         let word = self.ty("b32")?;
         let (id, count) = match operands {
@@ -86,7 +85,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `d|p`, or `d` alone.
+    /// Returns the slots of a result `d|p`, or of `d` alone.
     fn pair(&mut self, operand: &Operand<'a>) -> Result<(Slot, Slot)> {
         match operand {
             Operand::Pair(d, p) => Ok((self.result(&Operand::Name(d))?, self.result(&Operand::Name(p))?)),

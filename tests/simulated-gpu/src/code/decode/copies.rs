@@ -1,4 +1,4 @@
-//! Decodes asynchronous copies: `cp.async`, and waiting for them.
+//! Decoder of `cp.async` and its groups and waits.
 
 use super::decoder::{Decoder, Result};
 use super::memory::MemoryAccess;
@@ -35,7 +35,7 @@ impl<'a> Decoder<'a> {
                     [read @ (Operand::Name(_) | Operand::Integer(_))] => self.value(read, self.ty("u32")?)?,
                     _ => return self.unknown(opcode),
                 };
-                // Memory is touched in the words of a copy.
+                // Accesses of a copy are checked in words of 32 bits.
                 let access = |space| MemoryAccess::plain(space, "b32").map_or_else(|| self.unknown(opcode), Ok);
                 let (shared, global) = (access(Space::Shared)?, access(Space::Global)?);
                 let to = self.place(&shared, to, *to_offset)?;

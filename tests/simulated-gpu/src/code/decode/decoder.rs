@@ -1,4 +1,4 @@
-//! Decoder of a kernel: names and their scopes, registers and constants as slots, the instructions so far.
+//! Decoder state of a kernel: scopes of names, slots of registers and constants, and the instructions decoded so far.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use crate::ptx::{Function, Operand, Space, SyntaxError, Variable};
 
 pub(super) type Result<T> = std::result::Result<T, SyntaxError>;
 
-/// The most threads of a block, whatever a kernel says.
+/// Maximum number of threads of a block, even if a kernel specifies more.
 const MOST_THREADS: u64 = 1024;
 
-/// Signature of a function that may be called.
+/// Signature of a function that can be called.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callee {
     pub(super) parameters: usize,
@@ -25,36 +25,36 @@ impl Callee {
     }
 }
 
-/// A kernel that grows.
+/// Kernel under construction.
 pub(super) struct Decoder<'a> {
     pub(super) kernel: Kernel,
-    /// Symbols of names, by scope; the last one is the innermost.
+    /// Symbols of names by scope, the innermost scope last.
     pub(super) scopes: Vec<HashMap<&'a str, Symbol>>,
     constants: HashMap<u64, Slot>,
     specials: HashMap<&'a str, Slot>,
     globals: &'a HashMap<String, u64>,
     pub(super) approximations: Approximations,
     pub(super) callees: HashMap<String, Callee>,
-    /// Labels, by the scope that they stand in.
+    /// Branch targets by the scope that contains the label.
     labels: HashMap<(u32, &'a str), u32>,
-    /// Branches, whose labels may come later.
+    /// Branches; their labels may follow later in the text.
     branches: Vec<Jump<'a>>,
-    /// Numbers of the scopes that are open, as `scopes` has them, and of the next one.
+    /// Numbers of the open scopes, parallel to `scopes`, and the number of the next one.
     open: Vec<u32>,
     opened: u32,
-    /// Names of dynamic shared memory, whose place is known when all other shared memory is, and its alignment.
+    /// Slots of the addresses of dynamic shared memory, which follows all static shared memory, and its alignment.
     dynamic: Vec<Slot>,
     dynamic_align: u64,
-    /// Registers of 32 bits that were met: as addresses their upper halves do not count.
+    /// Registers of 32 bits; if they are used as addresses, the upper half of the slot is ignored.
     narrow: HashSet<Slot>,
-    /// `sm_90a`.
+    /// Target architecture, such as `sm_90a`.
     target: &'a str,
-    /// Atomic exchanges: their instructions.
+    /// Indices of atomic exchange instructions.
     pub(super) exchanges: Vec<usize>,
     pub(super) line: u32,
 }
 
-/// A branch to a label of one of these scopes, the innermost last.
+/// Branch to a label in one of `scopes`, the innermost last.
 struct Jump<'a> {
     at: usize,
     label: &'a str,
@@ -64,11 +64,11 @@ struct Jump<'a> {
 
 #[derive(Clone, Copy)]
 pub(super) enum Symbol {
-    /// Registers with numbers: how many, and whether they have 32 bits.
+    /// Numbered registers: their count, and whether they have 32 bits.
     Registers { count: u64, is_narrow: bool },
-    /// A register, or a parameter of a call.
+    /// Register, or parameter of a call.
     Slot(Slot),
-    /// The kernel's parameter of that number.
+    /// Index of a kernel parameter.
     Parameter(usize),
 }
 
@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
             name: function.name.to_owned(),
             code: Vec::new(),
             lines: Vec::new(),
-            // Operands that an instruction does not look at are slot 0, which is no register.
+            // Slot 0 is a placeholder for unused operands; no register has it.
             image: vec![POISON],
             specials: Vec::new(),
             lists: Vec::new(),
@@ -139,7 +139,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Bytes and alignment of a variable.
+    /// Returns the size and alignment of a variable in bytes.
     fn size_of(&self, variable: &Variable<'_>) -> Result<(u64, u64)> {
         let Some(ty) = Type::parse(variable.element) else {
             return self.error(format!("`.{}` is not a type", variable.element));
@@ -160,7 +160,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Opens a scope of names and labels.
+    /// Opens a scope for names and labels.
     pub(super) fn open_scope(&mut self) {
         self.scopes.push(HashMap::new());
         self.open.push(self.opened);
@@ -186,7 +186,7 @@ impl<'a> Decoder<'a> {
         self.push(Op::Branch(0));
     }
 
-    /// An error unless the module is for a device of compute capability 9.0, or of that alone if `exact`.
+    /// Returns an error unless the module targets compute capability 9.0 or later, or exactly `sm_90a` if `exact`.
     pub(super) fn check_target(&self, opcode: &str, exact: bool) -> Result<()> {
         let number = self.target.strip_prefix("sm_").map(|number| number.trim_end_matches(char::is_alphabetic));
         let is_later = number.and_then(|number| number.parse::<u32>().ok()).is_some_and(|number| number >= 90);
@@ -263,7 +263,7 @@ impl<'a> Decoder<'a> {
         Type::parse(name).map_or_else(|| self.error(format!("`{name}` is not a type")), Ok)
     }
 
-    /// A new slot that starts with a value.
+    /// Allocates a slot with an initial value.
     pub(super) fn fresh(&mut self, value: u64) -> Slot {
         self.kernel.image.push(value);
         (self.kernel.image.len() - 1) as Slot
@@ -284,7 +284,7 @@ impl<'a> Decoder<'a> {
         Slots { start, count: slots.len() as u32 }
     }
 
-    /// The slot of a result; `_` has one of its own.
+    /// Returns the slot of a result; `_` gets a fresh slot.
     pub(super) fn result(&mut self, operand: &Operand<'a>) -> Result<Slot> {
         match operand {
             Operand::Name("_") => Ok(self.fresh(POISON)),
@@ -293,7 +293,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The slot of an operand of a type.
+    /// Returns the slot of an operand of a type.
     pub(super) fn value(&mut self, operand: &Operand<'a>, ty: Type) -> Result<Slot> {
         let is_single = ty.bits == 32 && ty.kind == crate::code::TypeKind::Float;
         match operand {
@@ -308,7 +308,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A predicate, or its negation.
+    /// Returns the slot of a predicate or of its negation.
     pub(super) fn predicate(&mut self, operand: &Operand<'a>) -> Result<Slot> {
         match operand {
             Operand::Not(name) => {
@@ -320,7 +320,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The symbol of a name. Registers with numbers that were not met yet hide those of the same name further out.
+    /// Returns the symbol of a name. Numbered registers hide those with an equal name of outer scopes, even before
+    /// their first use.
     fn find(&self, name: &str) -> Option<Symbol> {
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         for scope in self.scopes.iter().rev() {
@@ -334,7 +335,7 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    /// The slot of an address, of which a register of 32 bits is the lower half.
+    /// Returns the slot of an address; a 32-bit register is zero-extended.
     pub(super) fn address(&mut self, base: Slot) -> Slot {
         if !self.narrow.contains(&base) {
             return base;
@@ -344,7 +345,7 @@ impl<'a> Decoder<'a> {
         d
     }
 
-    /// The number of a kernel's parameter.
+    /// Returns the index of a kernel parameter.
     pub(super) fn parameter(&self, name: &str) -> Option<usize> {
         match self.find(name) {
             Some(Symbol::Parameter(number)) => Some(number),
@@ -352,7 +353,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The slot of a register, or of the address of a variable or of a kernel's parameter.
+    /// Returns the slot of a register, or of the address of a variable or kernel parameter.
     pub(super) fn address_of(&mut self, name: &'a str) -> Result<Slot> {
         match self.parameter(name) {
             Some(number) => Ok(self.constant(self.kernel.parameters[number].0 as u64)),
@@ -360,7 +361,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The slot of a register, a special register, or of the address of a variable.
+    /// Returns the slot of a register, a special register, or the address of a variable.
     pub(super) fn register(&mut self, name: &'a str) -> Result<Slot> {
         match self.find(name) {
             Some(Symbol::Slot(slot)) => return Ok(slot),
@@ -384,7 +385,7 @@ impl<'a> Decoder<'a> {
         self.numbered(name)
     }
 
-    /// `%r12`, if the declaration has that many.
+    /// Returns the slot of a numbered register such as `%r12`, if its number is below the declared count.
     pub(super) fn numbered(&mut self, name: &'a str) -> Result<Slot> {
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = name[prefix.len()..].parse::<u64>().ok();
@@ -412,7 +413,7 @@ impl<'a> Decoder<'a> {
             };
             self.kernel.code[at].op = Op::Branch(target);
         }
-        // The end of the text is the end of a thread, and a label may stand there.
+        // A thread returns at the end of the text, and a label may precede the end.
         self.line = self.kernel.lines.last().copied().unwrap_or(line);
         self.push(Op::Return);
         self.kernel.shared_bytes = self.kernel.shared_bytes.next_multiple_of(self.dynamic_align as usize);
@@ -424,7 +425,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The special register of a name.
+/// Returns the special register with a name.
 fn special(name: &str) -> Option<Special> {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let (base, dimension) = match name.rsplit_once('.') {

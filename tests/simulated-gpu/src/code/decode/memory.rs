@@ -1,22 +1,22 @@
-//! Decodes instructions that access memory: `ld`, `st`, `atom`, `red`, `cvta`.
+//! Decoder of memory instructions: `ld`, `st`, `atom`, `red`, `cvta`.
 
 use super::decoder::{Decoder, Result};
 use crate::code::{MemoryOperand, Op, POISON, Run, Type, alu};
 use crate::machine::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use crate::ptx::{Operand, Space};
 
-/// An access, by its opcode.
+/// Memory access, parsed from an opcode.
 pub(super) struct MemoryAccess {
     space: Space,
     count: usize,
     ty: Type,
     is_strong: bool,
-    /// Modifiers that select the operation: `add`, `cas`.
+    /// Modifiers that select the operation, such as `add` or `cas`.
     action: Vec<String>,
 }
 
 impl MemoryAccess {
-    /// One element of a space.
+    /// Returns a weak access of one element of a space.
     pub(super) fn plain(space: Space, ty: &str) -> Option<MemoryAccess> {
         Some(MemoryAccess { space, count: 1, ty: Type::parse(ty)?, is_strong: false, action: Vec::new() })
     }
@@ -41,13 +41,13 @@ impl MemoryAccess {
                 "v4" => access.count = 4,
                 "v8" => access.count = 8,
                 "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" => access.is_strong = true,
-                // Scopes, caches, and what is the same for a single device.
+                // Scopes, cache operators, and modifiers without effect on a single device.
                 "weak" | "nc" | "cta" | "gpu" | "sys" | "ca" | "cg" | "cs" | "cv" | "wb" | "wt" | "lu" => {}
                 hint if hint.starts_with("L1::") || hint.starts_with("L2::") => {}
                 action => access.action.push(action.to_owned()),
             }
         }
-        // A vector has 32 bytes at most.
+        // A vector has at most 32 bytes.
         (access.ty.bytes() * access.count as u64 <= 32 && access.ty.bits <= 64).then_some(access)
     }
 }
@@ -78,7 +78,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The elements of an operand: a vector's, or itself.
+    /// Returns the elements of a vector operand, or the scalar operand as one element.
     fn elements<'b>(&self, access: &MemoryAccess, operand: &'b Operand<'a>) -> Result<&'b [Operand<'a>]> {
         let elements = match operand {
             Operand::Vector(elements) => elements.as_slice(),
@@ -189,8 +189,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `cvta.to.global.u64 d, a` and `cvta.global.u64 d, a`: generic addresses of global memory are the addresses
-    /// there.
+    /// Decodes `cvta.to.global.u64 d, a` and `cvta.global.u64 d, a`. Generic addresses of global memory equal its
+    /// addresses.
     fn convert_address(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         let parts: Vec<&str> = opcode.split('.').skip(1).collect();
         let (to, space) = match parts[..] {
@@ -217,7 +217,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// New value of an atomic instruction from the value in memory, its first operand.
+/// Returns the function from the value in memory, which is its first operand, to the value that an atomic instruction
+/// stores.
 fn update(action: &str, ty: Type) -> Option<Run> {
     match (action, ty.bits) {
         ("exch", _) => Some(|_, b, _| b),

@@ -1,4 +1,4 @@
-//! Decodes the syntax tree of a kernel to instructions.
+//! Decoder of a kernel: converts its syntax tree to instructions.
 
 mod asynchronous;
 mod calls;
@@ -14,7 +14,7 @@ use super::{Approximations, Kernel, Op, POISON, Slot, Type, TypeKind, alu, integ
 use crate::ptx::{self, Function, Module, Operand, Space, Statement};
 use decoder::{Callee, Decoder, Result};
 
-/// Decodes a kernel. `globals` are the addresses of the module's variables in the device's memory.
+/// Decodes a kernel. `globals` maps the module's variables to device addresses.
 pub fn decode<'a>(
     module: &Module<'a>,
     function: &Function<'a>,
@@ -80,7 +80,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The error for an instruction that is not known.
+    /// Decodes an arithmetic instruction; returns an error if the opcode is unknown.
     fn compute(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         if let ["mov", ty] = *opcode.split('.').collect::<Vec<_>>() {
             match (operands, Type::parse(ty)) {
@@ -135,8 +135,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `setp.lt.s32 p, a, b`, `setp.lt.and.f32 p|q, a, b, c`: `q` is the opposite of `p`. `setp.gt.f16x2 p|q, a, b`:
-    /// `p` compares the lower halves, `q` the upper ones.
+    /// Decodes `setp`. In `setp.lt.and.f32 p|q, a, b, c`, `q` is computed from the negated comparison. In
+    /// `setp.gt.f16x2 p|q, a, b`, `p` compares the lower halves and `q` the upper halves.
     fn compare(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         let parts: Vec<&str> = opcode.split('.').collect();
         let Some(ty) = parts.last().and_then(|ty| Type::parse(ty)) else { return self.unknown(opcode) };
@@ -149,7 +149,7 @@ impl<'a> Decoder<'a> {
         if ty.count == 2 && q.is_none() {
             return self.unknown(opcode);
         }
-        // Operands may be among the results.
+        // A result register may also be an operand.
         let compared: Vec<Slot> = (0..ty.count).map(|_| self.fresh(POISON)).collect();
         let elements = ab.map(|whole| match ty.count {
             1 => vec![whole],
@@ -167,7 +167,7 @@ impl<'a> Decoder<'a> {
             _ => return self.unknown(opcode),
         };
         let (run, with): (super::Run, _) = other.unwrap_or((|a, _, _| a, 0));
-        // If `c` is `p`, the second result needs the old value: no compiler writes that.
+        // If `c` and `p` are one register, the second result would need the old value; compilers do not emit this.
         self.push(Op::Alu { run, d: p, abc: [compared[0], with, 0] });
         if let Some(q) = q {
             let second = compared[compared.len() - 1];
@@ -179,7 +179,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The elements of a register that holds a pair, the lower one first.
+    /// Splits a register that holds a pair into its elements, the lower one first.
     fn halves(&mut self, whole: Slot, ty: Type) -> Vec<Slot> {
         let parts: Vec<Slot> = (0..ty.count).map(|_| self.fresh(POISON)).collect();
         let into = self.slots(&parts);
@@ -187,7 +187,7 @@ impl<'a> Decoder<'a> {
         parts
     }
 
-    /// `bfi d, a, b, start, length`: the last two go as one operand.
+    /// Decodes `bfi d, a, b, start, length`; the last two operands are packed into one slot.
     fn insert_bits(&mut self, opcode: &str, d: &Operand<'a>, from: [&Operand<'a>; 4]) -> Result<()> {
         let ty = self.ty("b32")?;
         let wide = self.ty(&opcode[4..])?;
@@ -201,7 +201,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `cvt.rn.bf16x2.f32 d, upper, lower`, by the instruction for one of them.
+    /// Decodes `cvt.rn.bf16x2.f32 d, upper, lower` as two scalar conversions.
     fn convert_pair(&mut self, opcode: &str, d: &Operand<'a>, from: [&Operand<'a>; 2]) -> Result<()> {
         let Some(found) = alu::find(opcode) else { return self.unknown(opcode) };
         let how = self.constant(found.extra.unwrap_or(0));
@@ -216,7 +216,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// A register, a number, or the address of a variable or of a kernel's parameter.
+    /// Decodes a move from a register, a number, or the address of a variable or kernel parameter.
     fn move_value(&mut self, into: &Operand<'a>, from: &Operand<'a>, ty: Type) -> Result<()> {
         let from = match from {
             Operand::Name(name) => self.address_of(name)?,

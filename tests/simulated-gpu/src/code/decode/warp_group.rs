@@ -1,4 +1,4 @@
-//! Decodes instructions of warp groups: `wgmma`.
+//! Decoder of warp group instructions: `wgmma` and `setmaxnreg`.
 
 use super::decoder::{Decoder, Result};
 use crate::code::{Collective, LeftFactor, Op, Product, Slots, Type, TypeKind, WarpGroup};
@@ -25,7 +25,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `setmaxnreg.dec.sync.aligned.u32 24`: nothing here, where there are registers enough.
+    /// `setmaxnreg.dec.sync.aligned.u32 24`: no effect, since the simulator does not limit registers.
     pub(super) fn registers(&mut self, opcode: &str, count: u64) -> Result<()> {
         self.check_target(opcode, true)?;
         let is_known = matches!(opcode, "setmaxnreg.inc.sync.aligned.u32" | "setmaxnreg.dec.sync.aligned.u32");
@@ -74,7 +74,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Columns of a shape that there is for a type of factors.
+/// Returns the columns `N` of a shape that is valid for a type of A and B.
 fn columns(shape: &str, factors: Type) -> Option<usize> {
     let depth = match (factors.kind, factors.bits, factors.count) {
         (TypeKind::Float | TypeKind::Brain, 16, 1) => "k16",
