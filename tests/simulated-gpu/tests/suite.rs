@@ -1,4 +1,4 @@
-//! Integration tests: PTX text in, memory out.
+//! Integration tests: each runs PTX text and checks memory or findings.
 
 mod suite {
     mod bench;

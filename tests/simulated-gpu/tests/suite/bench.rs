@@ -1,4 +1,4 @@
-//! Test bench: a device with kernels from text, arrays, launches.
+//! Test bench: a device, arrays in its memory, and launches of kernels from PTX text.
 
 use simulated_gpu::code::Approximations;
 use simulated_gpu::finding::Finding;
@@ -10,7 +10,7 @@ pub struct Bench {
     approximations: Approximations,
 }
 
-/// No graph runs here, so there is no condition.
+/// Driver without graphs, and so without conditions.
 struct NoGraph;
 
 impl Outside for NoGraph {
@@ -19,8 +19,8 @@ impl Outside for NoGraph {
     }
 }
 
-/// A module with one kernel `k`, whose parameters `p0`, `p1`, ... are words, loaded into `%rd0`, `%rd1`, ... There are
-/// ten registers of each kind, and `%r9` is the number of the thread in its block.
+/// Returns a module with one kernel `k`. Its parameters `p0`, `p1`, ... are 64-bit words, loaded into `%rd0`, `%rd1`,
+/// ... There are ten registers of each kind, and `%r9` is the index of the thread in its block.
 pub fn kernel(parameters: usize, declarations: &str, body: &str) -> String {
     let listed: Vec<String> = (0..parameters).map(|p| format!(".param .u64 p{p}")).collect();
     let loads: String = (0..parameters).map(|p| format!("ld.param.u64 %rd{p}, [p{p}];\n")).collect();
@@ -31,8 +31,8 @@ pub fn kernel(parameters: usize, declarations: &str, body: &str) -> String {
     )
 }
 
-/// As [`kernel`], for sm_90a, with tensor maps `m0`, `m1`, ... before the words, their generic addresses in `%m0`,
-/// `%m1`, ..., and dynamic shared memory `tile`.
+/// Returns a module like [`kernel`], for sm_90a. Tensor maps `m0`, `m1`, ... precede the other parameters, with their
+/// generic addresses in `%m0`, `%m1`, ..., and `tile` is dynamic shared memory.
 pub fn hopper(maps: usize, parameters: usize, declarations: &str, body: &str) -> String {
     let listed: String = (0..maps).map(|m| format!(".param .align 64 .b8 m{m}[128], ")).collect();
     let addresses: String = (0..maps).map(|m| format!("mov.b64 %m{m}, m{m}; cvta.param.u64 %m{m}, %m{m};\n")).collect();
@@ -41,7 +41,7 @@ pub fn hopper(maps: usize, parameters: usize, declarations: &str, body: &str) ->
     text.replace(".visible", ".extern .shared .align 1024 .b8 tile[];\n.visible")
 }
 
-/// A tensor map as words of parameters.
+/// Returns a tensor map as words of parameters.
 pub fn map_words(map: &[u8; 128]) -> Vec<u64> {
     map.chunks_exact(8).map(|word| word.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))).collect()
 }
@@ -55,12 +55,12 @@ impl Bench {
         Bench { memory: Memory::new(1 << 20, true), approximations }
     }
 
-    /// A device that does not look whether memory was written.
+    /// Creates a device that does not detect reads of uninitialised memory.
     pub fn unchecked() -> Bench {
         Bench { memory: Memory::new(1 << 20, false), ..Bench::new() }
     }
 
-    /// Memory that nobody has written.
+    /// Allocates uninitialised memory.
     pub fn fresh(&mut self, bytes: usize) -> u64 {
         self.memory.allocate(bytes).expect("there is room")
     }
@@ -81,12 +81,12 @@ impl Bench {
         bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
     }
 
-    /// Launches the first kernel of a text.
+    /// Launches the first kernel of a module.
     pub fn try_run(&mut self, text: &str, blocks: u32, threads: u32, words: &[u64]) -> Result<(), Box<Finding>> {
         self.try_run_with(text, blocks, threads, 0, words)
     }
 
-    /// As [`Bench::try_run`], with dynamic shared memory; forwards and backwards, of which both must be right.
+    /// Launches with dynamic shared memory, in ascending and in descending order of threads; both must succeed.
     pub fn try_run_with(
         &mut self,
         text: &str,

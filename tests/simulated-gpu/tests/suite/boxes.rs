@@ -1,10 +1,11 @@
-//! Bulk copies of boxes of tensors, against copies of single elements.
+//! Tests of bulk copies of tensor boxes, against copies of single elements.
 
 use simulated_gpu::machine::{Swizzle, TensorMap};
 
 use super::bench::{Bench, hopper, map_words};
 
-/// Begins a copy of a box by one thread, waits for it with all, and stores so many words of shared memory.
+/// Returns a kernel body: one thread starts the copy of a box, all wait for it, and store `words` words of shared
+/// memory.
 fn body(coordinates: &[i32], words: usize) -> String {
     let listed: Vec<String> = coordinates.iter().map(i32::to_string).collect();
     let (rank, listed, bytes) = (coordinates.len(), listed.join(", "), words * 4);
@@ -21,7 +22,7 @@ fn body(coordinates: &[i32], words: usize) -> String {
     )
 }
 
-/// A tensor of halves with numbers, and a box of it.
+/// Tensor of consecutive numbers as halves, and a box of it.
 struct Box<'a> {
     sizes: &'a [u64],
     extents: &'a [u32],
@@ -31,7 +32,7 @@ struct Box<'a> {
 }
 
 impl Box<'_> {
-    /// Elements of a row of the tensor, which is padded to 16 bytes.
+    /// Returns the distance of rows of the tensor in elements; rows are padded to 16 bytes.
     fn row(&self) -> u64 {
         self.sizes[0].next_multiple_of(8)
     }
@@ -54,7 +55,7 @@ impl Box<'_> {
         }
     }
 
-    /// The element of a place in the tensor: zero outside.
+    /// Returns the element at a position in the tensor; zero outside of it.
     fn element(&self, place: &[i64]) -> u16 {
         let mut number = 0;
         for (d, &at) in place.iter().enumerate().rev() {
@@ -146,7 +147,7 @@ fn elements_are_left_out() {
     Box { sizes: &[24, 20, 9], extents: &[8, 7, 8], steps: &[1, 3, 2], coordinates: &[8, 1, 2], ..PLAIN }.check();
 }
 
-/// The finding of a box of two dimensions, whose map and kernel are changed.
+/// Runs a valid two-dimensional copy with a change of its map or kernel, and checks the finding.
 fn finding(change: impl Fn(&mut TensorMap), text: impl Fn(String) -> String, expected: &str) {
     let plain = Box { sizes: &[64, 16], extents: &[64, 8], coordinates: &[0, 0], swizzle: Swizzle::Bytes128, ..PLAIN };
     let mut bench = Bench::new();
@@ -174,10 +175,10 @@ fn what_is_wrong_with_a_copy_is_found() {
     finding(|map| map.rank = 3, plain, "2 coordinates of a tensor of 3");
     finding(same, replaced("[%rd1],", "[%rd1+64],"), "not aligned to 128 bytes");
     finding(same, replaced("[%rd1],", "[%rd1+128],"), "outside of the 2048 bytes of shared memory");
-    // More and less bytes than are expected.
+    // The copy has more, and fewer, bytes than the barrier expects.
     finding(same, replaced("], 1024;", "], 1008;"), "expects 1008");
     finding(same, replaced("], 1024;", "], 1040;"), "(0 arrivals and 16 bytes are missing)");
-    // A parameter that is no map.
+    // The parameter is not a tensor map.
     finding(
         same,
         replaced("cvta.param.u64 %m0, %m0;", "add.s64 %m0, %m0, 64; cvta.param.u64 %m0, %m0;"),
@@ -188,7 +189,7 @@ fn what_is_wrong_with_a_copy_is_found() {
         replaced("cvta.param.u64 %m0, %m0;", "add.s64 %m0, %m0, 8; cvta.param.u64 %m0, %m0;"),
         "not aligned to 64",
     );
-    // Nobody waits, or only one thread whose word of it others do not hear.
+    // No thread waits, or one thread waits and does not synchronize with the others.
     let wait = "WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%rd3], 0; @!p bra WAIT;";
     finding(same, replaced(wait, ""), "nobody has written");
     finding(same, replaced(wait, "ret;"), "nobody has waited for the bulk copy");

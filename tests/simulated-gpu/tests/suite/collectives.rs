@@ -1,8 +1,8 @@
-//! Collective instructions of a warp, and barriers.
+//! Tests of collective instructions of a warp, and of barriers.
 
 use super::bench::{Bench, kernel};
 
-/// Runs a body that makes `%r4` of a thread's number in `%r9`; the results of all threads.
+/// Runs a body that computes `%r4` from the thread index in `%r9`; returns the results of all threads.
 fn lanes(body: &str, threads: u32) -> Vec<u32> {
     let store = "mul.wide.u32 %rd1, %r9, 4; add.s64 %rd1, %rd1, %rd0; st.global.b32 [%rd1], %r4;";
     let mut bench = Bench::new();
@@ -18,7 +18,7 @@ fn shuffles() {
     assert_eq!(all("up", "3, 0, -1")[2..5], [2, 0, 1]);
     assert_eq!(all("down", "3, 31, -1")[27..31], [30, 31, 29, 30]);
     assert_eq!(all("idx", "7, 31, -1")[40], 39);
-    // Segments of eight lanes: the mask of what stays of the lane's number is in the upper half.
+    // Segments of eight lanes: the segment mask is in the upper byte of the operand.
     assert_eq!(all("idx", "1, 0x181f, -1")[8..18], [9, 9, 9, 9, 9, 9, 9, 9, 17, 17]);
     assert_eq!(all("up", "1, 0x1800, -1")[7..10], [6, 8, 8]);
     let outside = lanes("shfl.sync.up.b32 %r4|%p1, %r9, 1, 0, -1; selp.b32 %r4, 1, 0, %p1;", 32);
@@ -45,7 +45,7 @@ fn votes_matches_and_reductions() {
     assert_eq!(lanes("redux.sync.max.u32 %r4, %r9, -1;", 32)[0], 31);
 }
 
-/// Threads reverse an array through shared memory.
+/// Reverses an array through shared memory.
 const REVERSE: &str =
     "mul.wide.u32 %rd2, %r9, 4; mov.b64 %rd3, tile; add.s64 %rd4, %rd3, %rd2; st.shared.b32 [%rd4], %r9; BARRIER
     sub.s32 %r1, 63, %r9; mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd3, %rd5; ld.shared.b32 %r4, [%rd6];

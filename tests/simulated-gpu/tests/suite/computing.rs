@@ -1,11 +1,11 @@
-//! Arithmetic instructions, against values worked out by hand.
+//! Tests of arithmetic instructions, against values computed by hand.
 
 use simulated_gpu::code::Approximations;
 
 use super::bench::{Bench, kernel};
 
-/// Runs an instruction on three words, of which `%rd1`, `%r1`, `%rs1` and `%p1` are the first one; its result is
-/// register 4 of some kind.
+/// Runs an instruction on three words: `%rd1`, `%r1`, `%rs1` and `%p1` hold the first one, and so on. The result is
+/// register 4 of any kind.
 fn result(instruction: &str, words: [u64; 3]) -> u64 {
     result_of(Bench::new(), instruction, words)
 }
@@ -26,7 +26,7 @@ fn result_of(mut bench: Bench, instruction: &str, words: [u64; 3]) -> u64 {
     u64::from(found[0]) | u64::from(found[1]) << 32
 }
 
-/// Results that are too low, exact, and too high.
+/// Approximate instructions: each case has the low, the exact and the high result.
 #[test]
 fn approximations() {
     let cases = [
@@ -36,7 +36,7 @@ fn approximations() {
         ("lg2.approx.f32 %r4, %r1", f(1.0), [f(-(2f32.powi(-22))), 0, f(2f32.powi(-22))]),
         ("lg2.approx.f32 %r4, %r1", f(4.0), [0x3fff_fffc, 0x4000_0000, 0x4000_0002]),
         ("tanh.approx.f32 %r4, %r1", f(100.0), [f(1.0 - 2f32.powi(-11)), f(1.0), f(1.0 + 2f32.powi(-11))]),
-        // Infinity and zero are what they are, and so is the result of other instructions.
+        // Infinities and zeros have no error, and neither have exact instructions.
         ("rcp.approx.ftz.f32 %r4, %r1", 0, [f(f32::INFINITY); 3]),
         ("ex2.approx.ftz.f32 %r4, %r1", f(-127.0), [0; 3]),
         ("div.rn.f32 %r4, %r1, %r1", f(3.0), [f(1.0); 3]),
@@ -107,14 +107,14 @@ fn bits() {
         ("not.b32 %r4, %r1", [0xff00, 0, 0], 0xffff_00ff),
         ("and.pred %p4, %p1, %p2", [1, 0, 0], 0),
         ("not.pred %p4, %p2", [1, 0, 0], 1),
-        // Amounts beyond the width are the width.
+        // Shift amounts are clamped to the width.
         ("shl.b32 %r4, %r1, %r2", [1, 33, 0], 0),
         ("shl.b64 %rd4, %rd1, %r2", [1, 33, 0], 1 << 33),
         ("shr.u32 %r4, %r1, %r2", [0x8000_0000, 31, 0], 1),
         ("shr.s32 %r4, %r1, %r2", [0x8000_0000, 99, 0], 0xffff_ffff),
         ("shr.u64 %rd4, %rd1, %r2", [MINUS, 64, 0], 0),
         ("shr.s16 %rs4, %rs1, %r2", [0x8000, 4, 0], 0xf800),
-        // The amount is a word: upper bits are not read.
+        // The amount is a 32-bit word; upper bits are ignored.
         ("shl.b64 %rd4, %rd1, %r2", [1, 0x1_0000_0002, 0], 4),
         ("bfe.u32 %r4, %r1, 4, 8", [0xabcd_ef12, 0, 0], 0xf1),
         ("bfe.s32 %r4, %r1, 4, 8", [0xabcd_ef12, 0, 0], 0xffff_fff1),
@@ -127,7 +127,7 @@ fn bits() {
         ("clz.b64 %r4, %rd1", [1, 0, 0], 63),
         ("brev.b32 %r4, %r1", [1, 0, 0], 0x8000_0000),
         ("prmt.b32 %r4, %r1, %r2, 0x7531", [0x3322_1100, 0x7766_5544, 0], 0x7755_3311),
-        // A byte's number plus eight selects its sign.
+        // Bit 3 of a selector replicates the byte's sign.
         ("prmt.b32 %r4, %r1, %r2, 0xb090", [0x8322_1100, 0, 0], 0xff00_0000),
         ("shf.l.wrap.b32 %r4, %r1, %r2, %r3", [0x8000_0000, 0x1, 1], 3),
         ("shf.r.wrap.b32 %r4, %r1, %r2, %r3", [0x8000_0000, 0x1, 33], 0xc000_0000),
@@ -162,7 +162,7 @@ fn comparisons() {
         ("setp.lt.and.s32 %p4, %r1, %r2, %p3", [1, 2, 0], 0),
         ("setp.lt.or.s32 %p4, %r1, %r2, !%p3", [2, 1, 0], 1),
         ("setp.lt.s32 %p5|%p4, %r1, %r2", [1, 2, 0], 0),
-        // Lower halves: 1 and -1; upper ones: 1 and 2.
+        // Lower halves: 1 and -1; upper halves: 1 and 2.
         ("setp.gt.f16x2 %p4|%p5, %r1, %r2", [0x3c00_3c00, 0x4000_bc00, 0], 1),
         ("setp.gt.f16x2 %p5|%p4, %r1, %r2", [0x3c00_3c00, 0x4000_bc00, 0], 0),
         ("setp.le.bf16x2 %p5|%p4, %r1, %r2", [0x3f80_3f80, 0x4000_bf80, 0], 1),
@@ -175,7 +175,7 @@ fn singles_and_doubles() {
     let tiny = f32::from_bits(1);
     check(&[
         ("add.f32 %r4, %r1, %r2", [f(1.0), f(2.5), 0], f(3.5)),
-        // One that is not fused rounds twice.
+        // `mul` followed by `add` would round twice.
         ("mul.rn.f32 %r4, %r1, %r2", [f(1.0 + f32::EPSILON), f(1.0 - f32::EPSILON), 0], f(1.0)),
         (
             "fma.rn.f32 %r4, %r1, %r2, %r3",
@@ -184,7 +184,7 @@ fn singles_and_doubles() {
         ),
         ("fma.rn.f64 %rd4, %rd1, %rd2, %rd3", [d(3.0), d(5.0), d(1.0)], d(16.0)),
         ("sub.rn.f64 %rd4, %rd1, %rd2", [d(3.0), d(5.0), 0], d(-2.0)),
-        // Subnormals are kept, and NaNs become the one of the document.
+        // Subnormals are kept, and a NaN result is the canonical one.
         ("mul.f32 %r4, %r1, %r2", [f(tiny), f(2.0), 0], 2),
         ("add.f32 %r4, %r1, %r2", [NAN | 1, f(2.0), 0], 0x7fff_ffff),
         ("sub.f32 %r4, %r1, %r2", [f(f32::INFINITY), f(f32::INFINITY), 0], 0x7fff_ffff),
@@ -195,13 +195,13 @@ fn singles_and_doubles() {
         ("lg2.approx.f32 %r4, %r1", [f(8.0), 0, 0], f(3.0)),
         ("neg.f32 %r4, %r1", [NAN, 0, 0], NAN | 1 << 31),
         ("abs.f64 %rd4, %rd1", [d(-0.0), 0, 0], 0),
-        // The sign is the first operand's.
+        // `copysign` takes the sign from the first operand.
         ("copysign.f32 %r4, %r1, %r2", [f(-1.0), f(3.0), 0], f(-3.0)),
         ("min.f32 %r4, %r1, %r2", [NAN, f(3.0), 0], f(3.0)),
         ("max.f32 %r4, %r1, %r2", [f(-0.0), f(0.0), 0], f(0.0)),
         ("min.f64 %rd4, %rd1, %rd2", [d(0.0), d(-0.0), 0], d(-0.0)),
         ("max.NaN.f32 %r4, %r1, %r2", [NAN, f(3.0), 0], 0x7fff_ffff),
-        // Two at once.
+        // Packed: two elements at once.
         ("add.rn.f32x2 %rd4, %rd1, %rd2", [f(1.0) | f(2.0) << 32, f(3.0) | f(5.0) << 32, 0], f(4.0) | f(7.0) << 32),
         ("add.f32 %r4, %r1, 0f3F800000", [f(1.0), 0, 0], f(2.0)),
         ("add.f32 %r4, %r1, 1.5", [f(1.0), 0, 0], f(2.5)),
@@ -212,10 +212,10 @@ fn singles_and_doubles() {
 fn halves() {
     check(&[
         ("add.rn.f16 %rs4, %rs1, %rs2", [0x3c00, 0x3c00, 0], 0x4000),
-        // 2048 + 1 lies between two numbers, and the even one is below.
+        // 2048 + 1 is halfway between two values, and the even one is below.
         ("add.rn.f16 %rs4, %rs1, %rs2", [0x6800, 0x3c00, 0], 0x6800),
         ("mul.rn.f16 %rs4, %rs1, %rs2", [0x7bff, 0x4000, 0], 0x7c00),
-        // 2048 + 1 and a trace more is above the middle: rounding twice would lose it.
+        // 2048 + 1 plus a small amount is above the midpoint; rounding twice would lose it.
         ("fma.rn.f16 %rs4, %rs1, %rs2, %rs3", [0x3c01, 0x3c01, 0x6800], 0x6801),
         ("fma.rn.bf16 %rs4, %rs1, %rs2, %rs3", [0x3f81, 0x3f80, 0x4380], 0x4381),
         ("add.rn.bf16 %rs4, %rs1, %rs2", [0x3f80, 0x3f80, 0], 0x4000),
@@ -232,14 +232,14 @@ fn conversions() {
         ("cvt.u64.u32 %rd4, %r1", [MINUS, 0, 0], 0xffff_ffff),
         ("cvt.s64.s32 %rd4, %r1", [0x8000_0000, 0, 0], 0xffff_ffff_8000_0000),
         ("cvt.s64.s8 %rd4, %rd1", [0x1_80, 0, 0], MINUS - 127),
-        // Narrower than its register: with the sign of the narrow type.
+        // The result is narrower than its register, and is sign-extended from the narrow type.
         ("cvt.s8.s64 %rs4, %rd1", [0x1_80, 0, 0], 0xff80),
         ("cvt.u8.u32 %r4, %r1", [0x1_80, 0, 0], 0x80),
         ("cvt.sat.s8.s32 %r4, %r1", [1000, 0, 0], 127),
         ("cvt.sat.u8.s32 %r4, %r1", [0xffff_ffff, 0, 0], 0),
         ("cvt.rn.f32.s32 %r4, %r1", [0xffff_ffff, 0, 0], f(-1.0)),
         ("cvt.rn.f32.u64 %r4, %rd1", [MINUS, 0, 0], f(18_446_744_073_709_551_616.0)),
-        // In the middle but for the last bit: rounding by way of a double is wrong.
+        // One bit above the midpoint: a conversion through a double would be wrong.
         ("cvt.rn.f32.u64 %r4, %rd1", [0x0100_0001_0000_0001 << 3, 0, 0], 0x5d00_0001),
         ("cvt.rz.f32.s32 %r4, %r1", [0x7fff_ffff, 0, 0], 0x4eff_ffff),
         ("cvt.rp.f32.f64 %r4, %rd1", [d(1.0 + f64::EPSILON), 0, 0], 0x3f80_0001),
@@ -260,8 +260,7 @@ fn conversions() {
         ("cvt.rn.f16.f64 %rs4, %rd1", [d(1.0 + 1.0 / 2048.0 + 1e-12), 0, 0], 0x3c01),
         ("cvt.f32.f16 %r4, %rs1", [1, 0, 0], f(5.960_464_5e-8)),
         ("cvt.rn.bf16.f32 %rs4, %r1", [0x3f80_8000, 0, 0], 0x3f80),
-        // Ties away from zero, up to infinity, and denormal numbers as well.
-        // The first operand goes into the upper half.
+        // The first operand is the upper half. TF32 rounds ties away from zero, up to infinity, and keeps subnormals.
         ("cvt.rn.bf16x2.f32 %r4, %r1, %r2", [f(1.0), 0x3f80_8000, 0], 0x3f80_3f80),
         ("cvt.rn.bf16x2.f32 %r4, %r1, %r2", [0x0000_8001, NAN, 0], 0x0001_7fff),
         ("cvt.rn.f16x2.f32 %r4, %r1, %r2", [f(-0.0), f(65_520.0), 0], 0x8000_7c00),

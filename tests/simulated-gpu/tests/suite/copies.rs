@@ -1,18 +1,18 @@
-//! `cp.async`, which is seen no earlier than its wait, and `ldmatrix`, by the PTX ISA's figures.
+//! Tests of `cp.async`, whose data is visible only after a wait, and of `ldmatrix`, by the figures of the PTX ISA.
 
 use super::bench::{Bench, kernel};
 
-/// Each of 32 threads copies 16 bytes of `%rd0` into its own place in shared memory, `%rd4`.
+/// Each of 32 threads copies 16 bytes from `%rd0` to its own part of shared memory, at `%rd4`.
 const COPY: &str = "mul.wide.u32 %rd2, %r9, 16; add.s64 %rd3, %rd0, %rd2; mov.b64 %rd5, tile; add.s64 %rd4, %rd5, %rd2;
     cp.async.cg.shared.global [%rd4], [%rd3], 16;";
-/// The first word of the next thread's place, to `%rd1`.
+/// Stores the first word of the next thread's part to `%rd1`.
 const NEXT: &str = "add.s32 %r1, %r9, 1; and.b32 %r1, %r1, 31; mul.wide.u32 %rd6, %r1, 16; add.s64 %rd6, %rd5, %rd6;
     ld.shared.b32 %r4, [%rd6]; mul.wide.u32 %rd7, %r9, 4; add.s64 %rd7, %rd1, %rd7; st.global.b32 [%rd7], %r4;";
-/// The same of this thread's place.
+/// Stores the first word of this thread's own part to `%rd1`.
 const OWN: &str =
     "ld.shared.b32 %r4, [%rd4]; mul.wide.u32 %rd7, %r9, 4; add.s64 %rd7, %rd1, %rd7; st.global.b32 [%rd7], %r4;";
 
-/// The words that 32 threads store with a source of the numbers from 100 on, or the finding.
+/// Returns the words that 32 threads store, with a source of consecutive numbers from 100 on, or the finding.
 fn run(body: &str) -> Result<Vec<u32>, String> {
     let mut bench = Bench::new();
     let from = bench.words(&(100..228).collect::<Vec<u32>>());
@@ -35,7 +35,7 @@ fn copies_that_are_waited_for() {
     }
     let own: Vec<u32> = (0..32).map(|thread| 100 + thread * 4).collect();
     assert_eq!(run(&format!("{COPY} cp.async.wait_all; {OWN}")).unwrap(), own);
-    // A later group need not be there.
+    // A later group may be pending.
     let later = "cp.async.ca.shared.global [%rd4+512], [%rd3], 8; cp.async.commit_group;";
     let body = format!("{COPY} cp.async.commit_group; {later} cp.async.wait_group 1; bar.sync 0; {NEXT}");
     assert_eq!(run(&body).unwrap(), others);
@@ -48,7 +48,7 @@ fn zeros_follow_what_is_read() {
     assert_eq!(run(&format!("{} {OWN}", sized("[%rd3]", 4))).unwrap()[3], 112);
     let second = OWN.replace("[%rd4];", "[%rd4+4];");
     assert_eq!(run(&format!("{} {second}", sized("[%rd3]", 4))).unwrap(), [0; 32]);
-    // What is not read, need not be there.
+    // Bytes that are not read need not be valid memory.
     assert_eq!(run(&format!("{} {OWN}", sized("[256]", 0))).unwrap(), [0; 32]);
     finding(&format!("{} {OWN}", sized("[256]", 16)), &["memcheck", "no allocation is near it"]);
     finding(&format!("{} {OWN}", sized("[%rd3]", 17)), &["17 bytes are copied to 16 bytes"]);
@@ -62,9 +62,9 @@ fn a_missing_wait_is_found() {
     finding(&format!("{COPY} {OWN}"), nobody);
     finding(&format!("{COPY} cp.async.commit_group; bar.sync 0; {NEXT}"), nobody);
     finding(&format!("{COPY} cp.async.commit_group; cp.async.wait_group 1; bar.sync 0; {NEXT}"), nobody);
-    // A wait for groups is none for copies of no group.
+    // A wait for groups does not wait for uncommitted copies.
     finding(&format!("{COPY} cp.async.wait_group 0; {OWN}"), nobody);
-    // What was there before is gone from the beginning of the copy on.
+    // The start of a copy invalidates the previous content.
     finding(&format!("{COPY} cp.async.wait_all; cp.async.cg.shared.global [%rd4], [%rd3], 16; {OWN}"), nobody);
 }
 
@@ -73,7 +73,7 @@ fn a_missing_barrier_is_found() {
     finding(&format!("{COPY} cp.async.wait_all; {NEXT}"), &["initcheck", "shared memory"]);
     let first = "ld.shared.b32 %r4, [%rd5]; st.global.b32 [%rd1], %r4;";
     finding(&format!("{COPY} cp.async.wait_all; {first}"), &["racecheck", "thread (1, 0, 0)", "shared memory"]);
-    // A stage that others still read.
+    // Another thread still reads the stage that is overwritten.
     let again = "cp.async.cg.shared.global [%rd4], [%rd3], 16; cp.async.wait_all;";
     finding(&format!("{COPY} cp.async.wait_all; bar.sync 0; {NEXT} {again}"), &["racecheck", "shared memory"]);
     assert!(run(&format!("{COPY} cp.async.wait_all; bar.sync 0; {NEXT} bar.sync 0; {again}")).is_ok());
@@ -89,8 +89,8 @@ fn sources_are_watched() {
     finding(&format!("st.global.b32 [%rd0+16], %r9; {COPY}"), &["racecheck", "global memory"]);
 }
 
-/// The registers of a load of four matrices of 16-bit numbers: element `c` of row `r` of matrix `i` is
-/// `256 i + 16 r + c`.
+/// Returns the registers after a load of four matrices of 16-bit numbers. Element `c` of row `r` of matrix `i` is `256
+/// i + 16 r + c`.
 fn matrices(instruction: &str, address: &str) -> Result<Vec<u32>, String> {
     let mut bench = Bench::new();
     let elements: Vec<u32> =
@@ -123,7 +123,7 @@ fn matrices_of_shared_memory() {
     }
     let told = matrices("x4.shared.b16", "%rd4+8").unwrap_err();
     assert!(told.contains("not aligned to 16 bytes"), "{told}");
-    // Lanes read what lanes have copied without a word between them.
+    // Lanes read the copies of other lanes without synchronization.
     let early =
         format!("{COPY} cp.async.wait_all; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%r0, %r1, %r2, %r3}}, [%rd4];");
     finding(&early, &["racecheck", "shared memory"]);

@@ -1,4 +1,4 @@
-//! PTX that cannot be loaded, and the error for it.
+//! Tests of PTX that cannot be loaded, and of the error messages.
 
 use simulated_gpu::code::Approximations;
 use simulated_gpu::machine::Memory;

@@ -1,4 +1,4 @@
-//! Loads, stores, spaces, atomics, control flow.
+//! Tests of loads, stores, state spaces, atomics and control flow.
 
 use super::bench::{Bench, kernel};
 
@@ -79,7 +79,7 @@ fn atomics_change_memory_and_give_what_was_there() {
         bench.run(&kernel(2, "", &format!("{instruction} st.global.b32 [%rd1], %r1;")), 1, 1, &[at, into]);
         assert_eq!((bench.read(at, 1)[0], bench.read(into, 1)[0]), (after, before), "{instruction}");
     }
-    // None of many is lost.
+    // No update of concurrent ones is lost.
     let mut bench = Bench::new();
     let at = bench.words(&[1]);
     bench.run(&kernel(1, "", "red.global.add.u32 [%rd0], 1;"), 5, 100, &[at]);
@@ -88,7 +88,7 @@ fn atomics_change_memory_and_give_what_was_there() {
 
 #[test]
 fn branches_and_guards() {
-    // The sum of all numbers up to the thread's.
+    // Sum of all numbers up to the thread's index.
     let body = "mov.b32 %r1, 0; mov.b32 %r2, %r9; mul.wide.u32 %rd1, %r9, 4; add.s64 %rd1, %rd1, %rd0;
         $again: setp.eq.s32 %p1, %r2, 0; @%p1 bra $done; add.s32 %r1, %r1, %r2; sub.s32 %r2, %r2, 1; bra.uni $again;
         $done: and.b32 %r3, %r9, 1; setp.ne.s32 %p2, %r3, 0; @!%p2 neg.s32 %r1, %r1; st.global.b32 [%rd1], %r1;";
@@ -124,7 +124,7 @@ fn parameters_have_generic_addresses() {
 
 #[test]
 fn scopes_have_registers_and_labels_of_their_own() {
-    // Outer registers keep their values, and each scope jumps to its own label.
+    // Outer registers keep their values, and each scope branches to its own label.
     let scope =
         "{ .reg .b32 %r<3>; .reg .pred p; mov.b32 %r1, NUMBER; setp.eq.u32 p, 0, 0; @p bra DONE; mov.b32 %r1, 99; DONE:
         { .reg .b32 a; add.s32 a, %r1, 1; st.global.b32 [%rd0+PLACE], a; } }";

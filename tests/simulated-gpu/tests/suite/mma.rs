@@ -1,13 +1,13 @@
-//! `mma.sync`, by the PTX ISA's figures: the matrix element that each element of each lane is.
+//! Tests of `mma.sync`: the position of each lane's elements in the matrices, by the figures of the PTX ISA.
 
 use super::bench::{Bench, kernel};
 
-/// A lane's registers of a matrix, from its elements: two of 16 bits in a register, the first one low.
+/// Packs a lane's elements of 16 bits into registers, two in each, the first one in the lower half.
 fn packed(elements: &[u32]) -> Vec<u32> {
     elements.chunks(2).map(|pair| pair[0] | pair[1] << 16).collect()
 }
 
-/// Small integers as bfloat16: exact, and so are sums of products.
+/// Returns a small integer as bfloat16; such integers and sums of their products are exact.
 fn brain(value: i32) -> u32 {
     (value as f32).to_bits() >> 16
 }
@@ -21,14 +21,14 @@ fn m16n8k16_of_bf16() {
     let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
     for lane in 0..32usize {
         let (group, within) = (lane / 4, lane % 4);
-        // The figure of A: a0 to a7.
+        // Figure of A: a0 to a7.
         let places = [(0, 0), (0, 1), (8, 0), (8, 1), (0, 8), (0, 9), (8, 8), (8, 9)];
         let of_a: Vec<u32> = places.iter().map(|(r, k)| brain(value(0, group + r, within * 2 + k))).collect();
         a.extend(packed(&of_a));
-        // That of B: b0 to b3.
+        // Figure of B: b0 to b3.
         let of_b: Vec<u32> = [0, 1, 8, 9].iter().map(|k| brain(value(1, within * 2 + k, group))).collect();
         b.extend(packed(&of_b));
-        // That of C: c0 to c3.
+        // Figure of C: c0 to c3.
         c.extend([(0, 0), (0, 1), (8, 0), (8, 1)].map(|(r, n)| single(value(2, group + r, within * 2 + n))));
     }
     let found = mma("m16n8k16.row.col.f32.bf16.bf16.f32", ["%r0, %r1, %r2, %r3", "%r4, %r5"], [a, b, c]);
@@ -40,12 +40,12 @@ fn m16n8k8_and_m16n8k4_of_tf32() {
     let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
     for lane in 0..32usize {
         let (group, within) = (lane / 4, lane % 4);
-        // The figure of A: a0 to a3; of a shallower one a0 and a1.
+        // Figure of A: a0 to a3; `m16n8k4` has only a0 and a1.
         a.extend([(0, 0), (8, 0), (0, 4), (8, 4)].map(|(r, k)| single(value(0, group + r, within + k))));
         b.extend([0, 4].map(|k| single(value(1, within + k, group))));
         c.extend([(0, 0), (0, 1), (8, 0), (8, 1)].map(|(r, n)| single(value(2, group + r, within * 2 + n))));
     }
-    // The lower 13 bits do not count.
+    // The lower 13 bits are ignored.
     a.iter_mut().for_each(|word| *word |= 0x1fff);
     for (shape, depth, registers) in
         [("m16n8k8", 8, ["%r0, %r1, %r2, %r3", "%r4, %r5"]), ("m16n8k4", 4, ["%r0, %r1", "%r4"])]
@@ -59,8 +59,8 @@ fn single(value: i32) -> u32 {
     (value as f32).to_bits()
 }
 
-/// The lanes' registers of D, four each, from those of A (four each), B (two) and C (four), of which the instruction
-/// takes some.
+/// Runs an mma and returns the lanes' registers of D, four each. The lanes hold four registers of A, two of B and four
+/// of C, of which the instruction takes some.
 fn mma(instruction: &str, [of_a, of_b]: [&str; 2], words: [Vec<u32>; 3]) -> Vec<u32> {
     let body = format!(
         "mul.wide.u32 %rd4, %r9, 16; add.s64 %rd5, %rd0, %rd4; ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [%rd5];
@@ -76,7 +76,7 @@ fn mma(instruction: &str, [of_a, of_b]: [&str; 2], words: [Vec<u32>; 3]) -> Vec<
     bench.read(into, 128)
 }
 
-/// Whether the result is the product of matrices of [`value`]s, with `depth` steps.
+/// Checks that the result is the product of matrices of [`value`]s, with `depth` columns in A.
 fn check(depth: usize, found: &[u32]) {
     for (lane, results) in found.chunks(4).enumerate() {
         for (element, result) in results.iter().enumerate() {

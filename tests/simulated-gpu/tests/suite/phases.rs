@@ -1,11 +1,11 @@
-//! Barriers in shared memory: phases, a thread that copies through stages for warps that multiply, and what is found
-//! wrong with that.
+//! Tests of mbarriers: phases, a pipeline of a TMA producer thread and wgmma consumer warps, and findings of its
+//! errors.
 
 use simulated_gpu::machine::{Swizzle, TensorMap};
 
 use super::bench::{Bench, hopper, kernel, map_words};
 
-/// Turns of the loop over the depth, each of 64 elements, and rows and columns of the product.
+/// Number of iterations over K, each of 64 elements, and rows and columns of the product.
 const TURNS: usize = 5;
 const DEPTH: usize = 64 * TURNS;
 const SIZE: usize = 64;
@@ -14,13 +14,13 @@ fn value(matrix: usize, row: usize, k: usize) -> i32 {
     (row * 5 + k * 3 + row * k % 7 + matrix) as i32 % 7 - 3
 }
 
-/// Waits for the phase of parity `%PARITY` of the barrier at `%rd3`.
+/// Waits for the phase with parity `PARITY` of the barrier at `%rd3`.
 const WAIT: &str =
     "mov.b32 %r4, 0; WAIT_NUMBER: { .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%rd3], PARITY;
     selp.b32 %r4, 1, 0, p; } setp.eq.s32 %p4, %r4, 0; @%p4 bra WAIT_NUMBER;";
 
-/// Threads 0 to 127 multiply what thread 128 copies through two stages, of which `%r0` is the number, and `%r1` the
-/// parity of the phase in which it is filled; `%r2` is the turn.
+/// Returns a kernel body: thread 128 copies tiles through two stages, and threads 0 to 127 multiply them. `%r0` is the
+/// index of the stage, `%r1` the parity of the phase in which it is filled, and `%r2` the iteration.
 fn pipeline() -> String {
     let wait = |number: &str, parity: &str| WAIT.replace("WAIT_NUMBER", number).replace("PARITY", parity);
     let sums: Vec<String> = (0..SIZE / 2).map(|i| format!("%f{i}")).collect();
@@ -80,7 +80,7 @@ fn pipeline() -> String {
     )
 }
 
-/// The product that a pipeline of so many threads stores.
+/// Runs a pipeline of `threads` threads and returns the product that it stores.
 fn run(body: &str, threads: u32) -> Result<Vec<f32>, String> {
     run_on(Bench::new(), body, threads)
 }
@@ -113,7 +113,7 @@ fn run_on(mut bench: Bench, body: &str, threads: u32) -> Result<Vec<f32>, String
 
 #[test]
 fn stages_go_round() {
-    // Forwards and, with an odd number of threads, backwards.
+    // In ascending and, with an odd number of threads, in descending order.
     for threads in [160, 161] {
         for (number, found) in run(&pipeline(), threads).unwrap().iter().enumerate() {
             let (row, column) = (number / SIZE, number % SIZE);
@@ -123,7 +123,7 @@ fn stages_go_round() {
     }
 }
 
-/// The finding of a pipeline in which something is replaced.
+/// Runs the pipeline with a replacement, and checks the finding.
 fn finding(from: &str, to: &str, expected: &[&str]) {
     let body = pipeline();
     assert!(body.contains(from), "{from}");
@@ -133,7 +133,7 @@ fn finding(from: &str, to: &str, expected: &[&str]) {
 
 #[test]
 fn waits_that_are_missing() {
-    // For a stage, or for the stage to be free.
+    // Missing wait for a full stage, or for an empty one.
     finding(
         "@%p4 bra $stage;",
         "",
@@ -149,7 +149,7 @@ fn waits_that_are_missing() {
         "mov.b32 %r7, 1;",
         &["racecheck", "writes 8192 bytes of shared memory", "thread (128, 0, 0)"],
     );
-    // The stage of this turn, whose products are under way, is given away.
+    // The stage of the current iteration is released while its wgmma are pending.
     let not_first = "setp.eq.u32 %p5, %r2, 0; @%p5 bra $told; xor.b32 %r6, %r0, 1;";
     finding(not_first, "mov.b32 %r6, %r0;", &["racecheck", "are read by a wgmma begun by thread ("]);
     finding(
@@ -209,7 +209,7 @@ fn warp_groups_that_are_not_right() {
     finding("mul.lo.s32 %r6, %r2, 64;", "mov.b64 %m0, 0;", &["memcheck", "no allocation is near it"]);
 }
 
-/// The finding of a body of some threads, with a barrier `bar` of two arrivals that thread 0 has made.
+/// Runs a body with a barrier `bar` of two arrivals that thread 0 has initialised, and checks the finding.
 fn alone(threads: u32, body: &str, expected: &str) {
     let made = "setp.ne.u32 %p1, %r9, 0; @%p1 bra $made; mbarrier.init.shared.b64 [bar], 2; $made: bar.sync 0;";
     let text = hopper(0, 1, ".shared .align 8 .b8 bar[16];", &format!("{made}\n{body}"));
@@ -227,7 +227,7 @@ fn barriers_that_are_misused() {
     let arrive = "mbarrier.arrive.shared::cta.b64 _, [bar];";
     alone(1, arrive, "nothing");
     alone(2, arrive, "nothing");
-    // Two of the first phase and one of the second one.
+    // Two arrivals of the first phase, and one of the second.
     alone(3, arrive, "nothing");
     alone(1, "mbarrier.arrive.shared::cta.b64 _, [bar], 3;", "3 arrivals at the mbarrier at 0x0, whose phase 0");
     alone(1, "mbarrier.arrive.shared::cta.b64 _, [bar+8];", "has not been initialised");
@@ -250,7 +250,7 @@ fn barriers_that_are_misused() {
     alone(2, unordered, "was initialised by thread 0, with nothing between");
 }
 
-/// The words that threads store, each `%r4`, after a body.
+/// Returns the words that threads store from `%r4` after a body.
 fn words(threads: u32, body: &str) -> Result<Vec<u32>, String> {
     let made = "setp.ne.u32 %p1, %r9, 0; @%p1 bra $made; mbarrier.init.shared.b64 [bar], 33; $made: bar.sync 0;";
     let store = "mul.wide.u32 %rd1, %r9, 4; add.s64 %rd1, %rd1, %rd0; st.global.b32 [%rd1], %r4;";
@@ -269,13 +269,13 @@ fn arrivals_order_what_is_before_them() {
         { .reg .b64 state; .reg .pred p; mbarrier.arrive.shared::cta.b64 state, [bar];
         AGAIN: mbarrier.test_wait.shared::cta.b64 p, [bar], state; @!p bra AGAIN; } ld.shared.b32 %r4, [word];";
     assert_eq!(words(33, body).unwrap(), [7; 33]);
-    // Whoever stores after arriving is too late.
+    // A store after the arrival is not ordered.
     let late = body
         .replace("st.shared.b32 [word], 7; $others:", "$others:")
         .replace("AGAIN: ", "@%p2 bra AGAIN; st.shared.b32 [word], 7; AGAIN: ");
     let told = words(33, &late).unwrap_err();
     assert!(told.contains("racecheck") || told.contains("initcheck"), "{told}");
-    // And whoever does not ask again, does not know.
+    // A thread that does not retry the test has not observed the phase.
     let unasked = body.replace("@!p bra AGAIN;", "");
     let told = words(33, &unasked).unwrap_err();
     assert!(told.contains("racecheck"), "{told}");

@@ -1,8 +1,8 @@
-//! `wgmma`, against plain products of small integers, for all layouts of factors.
+//! Tests of `wgmma` against plain products of small integers, for all layouts of A and B.
 
 use super::bench::{Bench, hopper};
 
-/// Type of the factors.
+/// Type of A and B.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Factors {
     Brain,
@@ -19,7 +19,7 @@ impl Factors {
         match self {
             Factors::Brain => (value as f32).to_bits() >> 16,
             Factors::Half => u32::from(half(value)),
-            // The lower 13 bits do not count.
+            // The lower 13 bits are ignored.
             Factors::Tensor => (value as f32).to_bits() | 0x1fff,
         }
     }
@@ -33,7 +33,7 @@ impl Factors {
     }
 }
 
-/// A small integer as an IEEE half.
+/// Returns a small integer as an IEEE half.
 fn half(value: i32) -> u16 {
     if value == 0 {
         return 0;
@@ -43,11 +43,11 @@ fn half(value: i32) -> u16 {
     u16::from(value < 0) << 15 | (exponent as u16 + 15) << 10 | fraction
 }
 
-/// Bytes of all elements of a row in depth: four steps.
+/// Bytes of a row in the depth dimension: four steps.
 const DEPTH_BYTES: usize = 128;
 const STEPS: usize = 4;
 
-/// A factor in shared memory: rows of the left one, or columns of the right one, by depth.
+/// Layout of an operand in shared memory: rows of A, or columns of B, by depth.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     rows: usize,
@@ -66,12 +66,12 @@ impl Layout {
         DEPTH_BYTES / self.bytes
     }
 
-    /// The byte where an element is.
+    /// Returns the byte offset of an element.
     fn place(&self, row: usize, k: usize) -> usize {
         let Layout { span, transposed, bytes, .. } = *self;
         let (across, along) = if transposed { (k, row) } else { (row, k) };
         let (chunk, within) = (along * bytes / 16, along * bytes % 16);
-        // Eight lines of chunks are an atom.
+        // Eight lines of chunks form an atom.
         let (line, atom) = (across % 8, across / 8);
         match span {
             0 if transposed => (chunk * (self.depth() / 8) + atom) * 128 + line * 16 + within,
@@ -85,7 +85,7 @@ impl Layout {
         }
     }
 
-    /// Offsets: the leading one, and the stride.
+    /// Returns the leading byte offset and the stride byte offset.
     fn offsets(&self) -> [usize; 2] {
         let depth = self.depth();
         match (self.span, self.transposed) {
@@ -96,7 +96,7 @@ impl Layout {
         }
     }
 
-    /// The descriptor of a step, for a factor at an address.
+    /// Returns the descriptor of a step, for an operand at an address.
     fn descriptor(&self, address: usize, step: usize) -> u64 {
         let [leading, stride] = self.offsets();
         let start = match (self.span, self.transposed) {
@@ -124,10 +124,10 @@ fn value(matrix: usize, row: usize, k: usize) -> i32 {
 struct Case {
     factors: Factors,
     columns: usize,
-    /// Span of the left factor, or none for registers, and whether it is transposed.
+    /// Swizzle span of A and whether it is transposed; `None` if A is in registers.
     a: Option<(usize, bool)>,
     b: (usize, bool),
-    /// Operands for the factors' signs.
+    /// Immediate operands `scale-a` and `scale-b`: 1 or -1.
     signs: [i32; 2],
 }
 
@@ -144,7 +144,7 @@ impl Case {
         ]
     }
 
-    /// Shared memory with both factors.
+    /// Returns the content of shared memory: both operands.
     fn image(&self) -> Vec<u32> {
         let layouts = self.layouts();
         let mut image = vec![0u8; layouts.iter().map(Layout::size).sum()];
@@ -161,7 +161,7 @@ impl Case {
         image.chunks(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
     }
 
-    /// The left factor's registers: four for each step of each thread.
+    /// Returns A in registers: four for each step of each thread.
     fn registers(&self) -> Vec<u32> {
         let in_word = 4 / self.factors.bytes();
         let mut words = Vec::new();
@@ -240,7 +240,7 @@ impl Case {
         }
     }
 
-    /// The lower bits of TF32 are set, and do not count.
+    /// Returns the expected result; the lower bits of TF32 operands are set, and ignored.
     fn expected(&self, sum: i32) -> f32 {
         (sum * self.signs[0] * self.signs[1]) as f32
     }
@@ -305,7 +305,7 @@ fn warp_groups_are_whole() {
     let some = "setp.lt.u32 %p2, %r9, 8; @%p2 ret; wgmma.commit_group.sync.aligned;";
     let told = ran(&CASE.body().replace("wgmma.commit_group.sync.aligned;", some)).unwrap_err();
     assert!(told.contains("synccheck") && told.contains("thread 0, which has ended"), "{told}");
-    // Three warps do what the fourth one does not.
+    // Three warps execute wgmma that the fourth one does not.
     let fewer = "wgmma.fence.sync.aligned; setp.lt.u32 %p2, %r9, 96; @!%p2 ret;";
     let told = ran(&CASE.body().replace("wgmma.fence.sync.aligned;", fewer)).unwrap_err();
     assert!(told.contains("warp 3 of a warp group has done 0 wgmma, and its first warp 4"), "{told}");
@@ -323,11 +323,11 @@ fn what_threads_store_is_fenced() {
     assert!(body.contains(fence));
     let told = ran(&body.replace(fence, "bar.sync 0;")).unwrap_err();
     assert!(told.contains("racecheck") && told.contains("without fence.proxy.async after it, were written"), "{told}");
-    // Before the barrier, not behind it: others' stores are not fenced by one's own.
+    // The fence must precede the barrier: a thread's fence does not cover stores of other threads.
     ran(&body.replace(fence, "bar.sync 0; fence.proxy.async;")).unwrap();
     let told = ran(&body.replace(fence, "fence.proxy.async;")).unwrap_err();
     assert!(told.contains("check: "), "{told}");
-    // What `cp.async` brings goes the threads' way, too.
+    // `cp.async` writes through the generic proxy, so it needs a fence too.
     let stored = "st.shared.v4.b32 [%rd4], {%a0, %a1, %a2, %a3};";
     let copied = body.replace(stored, "cp.async.cg.shared.global [%rd4], [%rd5], 16;");
     let copied = copied.replace(fence, &format!("cp.async.wait_all; {fence}"));
@@ -339,11 +339,11 @@ fn what_threads_store_is_fenced() {
 #[test]
 fn unfinished_products_are_left_alone() {
     let body = CASE.body();
-    // A store to a factor before the products are waited for.
+    // Store to an operand before the wgmma are waited for.
     let stored = "wgmma.commit_group.sync.aligned; st.shared.b32 [tile], 0;";
     let told = ran(&body.replace("wgmma.commit_group.sync.aligned;", stored)).unwrap_err();
     assert!(told.contains("are read by a wgmma begun"), "{told}");
-    // A move of sums is none of their values.
+    // A move of an accumulator does not read its value.
     let wait = "wgmma.wait_group.sync.aligned 0;";
     ran(&body.replace(wait, &format!("mov.b32 %a0, %f0; {wait}"))).unwrap();
     for early in [

@@ -1,8 +1,8 @@
-//! Findings: for each class a kernel that has the error.
+//! Tests of findings: for each class, kernels that have the error.
 
 use super::bench::{Bench, kernel};
 
-/// Findings of a body that runs with an array of four words and fresh memory of four.
+/// Returns the finding of a body that runs with an array of four words and uninitialised memory of four words.
 fn finding(body: &str, blocks: u32, threads: u32) -> String {
     let mut bench = Bench::new();
     let words = [bench.words(&[1, 2, 3, 4]), bench.fresh(16)];
@@ -60,7 +60,7 @@ fn initcheck() {
 #[test]
 fn racecheck() {
     let by = "by thread (0, 0, 0) of block (0, 0, 0)";
-    // Threads of a block.
+    // Threads of one block.
     found(
         "st.shared.b32 [tile], %r9;",
         1,
@@ -80,9 +80,9 @@ fn racecheck() {
         2,
         &["racecheck", "with nothing between to order it"],
     );
-    // Neighbours in a word are no conflict where bytes are written.
+    // Writes to different bytes of a word do not conflict.
     found("mul.wide.u32 %rd2, %r9, 1; add.s64 %rd2, %rd2, %rd1; st.global.b8 [%rd2], %r9;", 1, 4, &["nothing"]);
-    // A barrier orders a block, and not blocks.
+    // A barrier orders the threads of a block, but not blocks.
     let handed_on = "setp.eq.u32 %p1, %r9, 0; @%p1 st.global.b32 [%rd1], 5; SYNC ld.global.b32 %r1, [%rd1]; red.global.add.u32 [%rd0], %r1;";
     found(&handed_on.replace("SYNC", "bar.sync 0;"), 1, 64, &["nothing"]);
     found(&handed_on.replace("SYNC", "bar.warp.sync -1;"), 1, 32, &["nothing"]);
@@ -93,12 +93,12 @@ fn racecheck() {
         &["racecheck", "thread (32, 0, 0)", "were written", by],
     );
     found(&handed_on.replace("SYNC", ""), 1, 2, &["racecheck", "thread (1, 0, 0)"]);
-    // Atomics are ordered among each other, and not with others.
+    // Atomics are ordered among each other, but not with plain accesses.
     found("red.global.add.u32 [%rd0], 1;", 2, 2, &["nothing"]);
     found("red.global.add.u32 [%rd0], 1; ld.global.b32 %r1, [%rd0]; st.global.b32 [%rd1], %r1;", 1, 2, &["racecheck"]);
     found("st.shared.b32 [tile], 0; bar.sync 0; atom.shared.add.u32 %r1, [tile], %r9;", 1, 64, &["nothing"]);
     found("st.shared.b32 [tile], 0; atom.shared.add.u32 %r1, [tile], %r9;", 1, 64, &["racecheck", "shared memory"]);
-    // So are relaxed accesses, by which blocks tell each other.
+    // Relaxed accesses, by which blocks communicate, are ordered in the same manner.
     let told = "mov.u32 %r1, %ctaid.x; st.relaxed.gpu.global.b32 [%rd1], %r1; LOAD %r2, [%rd1]; red.global.add.u32 [%rd0], %r2;";
     found(&told.replace("LOAD", "ld.relaxed.gpu.global.b32"), 2, 1, &["nothing"]);
     found(&told.replace("LOAD", "ld.global.b32"), 2, 1, &["racecheck", "block (1, 0, 0)", "global memory"]);
@@ -135,14 +135,14 @@ fn synccheck() {
     let apart =
         format!("{some} bar.warp.sync -1; shfl.sync.bfly.b32 %r1, %r9, 1, 31, -1; bra $stop; $end: bar.sync 0; $stop:");
     found(&apart, 1, 32, &["synccheck", "the lane waits for thread 0, which waits at the barrier of PTX line"]);
-    // A lane that has ended has no value to give.
+    // A lane that has ended cannot provide a value.
     found(
         &format!("{some} shfl.sync.idx.b32 %r1, %r9, 3, 31, -1; $end:"),
         1,
         32,
         &["synccheck", "thread 3, which takes no part"],
     );
-    // Lanes of a warp at two barriers of the same number.
+    // Lanes of a warp at different `bar.sync` instructions of one barrier.
     found(
         &format!("{some} bar.sync 0; bra $stop; $end: bar.sync 0; $stop:"),
         1,
