@@ -1,11 +1,11 @@
-//! Numbers in device memory, as two doubles that hold every element type exactly.
+//! Elements in device memory, as pairs of doubles that represent every element type exactly.
 
 use half::{bf16, f16};
 use simulated_gpu::code::round::odd_single;
 use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;
 
-/// An element type.
+/// Element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Element {
     F8E4M3,
@@ -20,11 +20,11 @@ pub(crate) enum Element {
     C128,
 }
 
-/// A number: its real part and its imaginary part.
+/// Number: real and imaginary part.
 pub(crate) type Number = (f64, f64);
 
 impl Element {
-    /// Bytes of an element.
+    /// Returns the size of an element in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Element::F8E4M3 | Element::F8E5M2 | Element::S8 => 1,
@@ -35,16 +35,16 @@ impl Element {
         }
     }
 
-    /// Whether its numbers have an imaginary part.
+    /// Whether the type is complex.
     pub fn is_complex(self) -> bool {
         matches!(self, Element::C64 | Element::C128)
     }
 
-    /// The number in an element's bytes.
+    /// Decodes an element.
     pub fn decode(self, bytes: &[u8]) -> Number {
         let real = match self {
             Element::F8E4M3 => e4m3(bytes[0]),
-            // The upper half of an f16.
+            // The format is the upper half of an f16.
             Element::F8E5M2 => f16::from_bits(u16::from(bytes[0]) << 8).to_f64(),
             Element::S8 => f64::from(bytes[0] as i8),
             Element::F16 => f16::from_le_bytes(array(bytes)).to_f64(),
@@ -58,13 +58,13 @@ impl Element {
         (real, 0.0)
     }
 
-    /// Adds the bytes of the nearest element; `None` for those that are never results.
+    /// Appends the bytes of the nearest element; `None` for types that are never results.
     pub fn encode(self, (real, imaginary): Number, bytes: &mut Vec<u8>) -> Option<()> {
         match self {
             Element::F16 => bytes.extend(f16::from_f32(odd_single(real)).to_le_bytes()),
             Element::Bf16 => bytes.extend(bf16::from_f32(odd_single(real)).to_le_bytes()),
             Element::F32 => bytes.extend((real as f32).to_le_bytes()),
-            // Sums of integers wrap around.
+            // Integer sums wrap around.
             Element::S32 => bytes.extend((real as i64 as i32).to_le_bytes()),
             Element::F64 => bytes.extend(real.to_le_bytes()),
             Element::C64 => [real, imaginary].iter().for_each(|part| bytes.extend((*part as f32).to_le_bytes())),
@@ -74,32 +74,32 @@ impl Element {
         Some(())
     }
 
-    /// Elements that follow each other in memory, all of which must have been written.
+    /// Reads consecutive elements, all of which must be initialised.
     pub fn read(self, memory: &mut Memory, address: u64, count: usize) -> Result<Vec<Number>, Problem> {
         let size = self.bytes();
         let bytes = memory.read(address, count.saturating_mul(size))?;
         Ok(bytes.chunks_exact(size).map(|element| self.decode(element)).collect())
     }
 
-    /// Writes elements that follow each other.
+    /// Writes consecutive elements.
     pub fn write(self, memory: &mut Memory, address: u64, numbers: &[Number]) -> Result<(), Problem> {
         let mut bytes = Vec::with_capacity(numbers.len() * self.bytes());
         for &number in numbers {
-            // Rules let no such result through.
+            // The rules exclude results of types that cannot be encoded.
             let _ = self.encode(number, &mut bytes);
         }
         memory.write(address, &bytes)
     }
 }
 
-/// The bytes of an element, which are as many as it has.
+/// Converts a slice to an array of its length.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut found = [0; N];
     found.copy_from_slice(bytes);
     found
 }
 
-/// Four bits of exponent with bias 7, three of fraction, no infinities.
+/// Decodes an F8E4M3FN: four bits of exponent with bias 7, three of fraction, no infinities.
 fn e4m3(bits: u8) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 3 & 15), f64::from(bits & 7));
     let size = match (exponent, bits & 7) {
@@ -110,7 +110,7 @@ fn e4m3(bits: u8) -> f64 {
     if bits & 0x80 == 0 { size } else { -size }
 }
 
-/// The nearest number of TF32: ten bits of fraction, the exponents of f32.
+/// Rounds to the nearest TF32: ten bits of fraction, the exponent range of f32.
 pub(crate) fn tf32((real, imaginary): Number) -> Number {
     let round = |part: f64| {
         let bits = (part as f32).to_bits();
@@ -152,7 +152,7 @@ mod tests {
         Element::S32.encode((2_147_483_648.0, 0.0), &mut bytes).unwrap();
         assert_eq!(Element::S32.decode(&bytes).0, -2_147_483_648.0);
         bytes.clear();
-        // By way of f32 it would become 1.
+        // Rounding through f32 would give 1.
         Element::F16.encode((1.0 + 2f64.powi(-11) + 2f64.powi(-40), 0.0), &mut bytes).unwrap();
         assert_eq!(Element::F16.decode(&bytes).0, 1.0 + 2f64.powi(-10));
         assert_eq!(tf32((1.0 + 2f64.powi(-11), 3.0)), (1.0, 3.0));

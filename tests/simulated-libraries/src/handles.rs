@@ -1,30 +1,30 @@
-//! Handles: numbers for a library's objects, never reused.
+//! Handles of a library's objects, never reused.
 
 use std::collections::BTreeMap;
 
-/// Objects that were created and not destroyed yet.
+/// Objects that were created and not destroyed yet, by their handles.
 #[derive(Debug)]
 pub(crate) struct Handles<T> {
-    /// For people: `a matrix layout`.
+    /// Name of the kind in messages, such as `a matrix layout`.
     what: &'static str,
-    /// Tells handles of one kind from those of others.
+    /// Number of the kind, which is part of its handles.
     kind: u64,
     made: u64,
     alive: BTreeMap<u64, T>,
 }
 
-/// Bits of a handle below its kind.
+/// Position of the kind in a handle.
 const KIND_SHIFT: u32 = 40;
-/// Handles look like aligned addresses.
+/// Distance of handles, so that they look like aligned addresses.
 const STEP: u64 = 64;
 
 impl<T> Handles<T> {
-    /// None yet; `kind` is another one for each table, and not 0.
+    /// Creates an empty table; `kind` is unique for each table, and not 0.
     pub const fn new(what: &'static str, kind: u64) -> Handles<T> {
         Handles { what, kind, made: 0, alive: BTreeMap::new() }
     }
 
-    /// A handle for something new.
+    /// Adds an object and returns its handle.
     pub fn add(&mut self, value: T) -> u64 {
         self.made += 1;
         let handle = self.kind << KIND_SHIFT | (self.made * STEP);
@@ -32,18 +32,18 @@ impl<T> Handles<T> {
         handle
     }
 
-    /// The object of a handle, or the error for it.
+    /// Returns the object of a handle, or an error message.
     pub fn get(&self, handle: u64) -> Result<&T, String> {
         self.alive.get(&handle).ok_or_else(|| self.wrong(handle))
     }
 
-    /// As [`Handles::get`], to change it.
+    /// Returns the object of a handle mutably, or an error message.
     pub fn get_mut(&mut self, handle: u64) -> Result<&mut T, String> {
         let wrong = self.wrong(handle);
         self.alive.get_mut(&handle).ok_or(wrong)
     }
 
-    /// The handle stands for nothing any more.
+    /// Removes the object of a handle.
     pub fn remove(&mut self, handle: u64) -> Result<T, String> {
         let wrong = self.wrong(handle);
         self.alive.remove(&handle).ok_or(wrong)

@@ -1,20 +1,20 @@
-//! NVIDIA's libraries for tests: cuBLASLt, cuDNN and cuFFT on a machine without a GPU, and a check of how they are
-//! called; and a profiler.
+//! Simulated NVIDIA libraries for tests on machines without a GPU: cuBLASLt, cuDNN and cuFFT, which check how they are
+//! called, and an NVTX profiler.
 //!
 //! ```text
-//! blas, dnn, fft   a library each
-//!   abi              the functions of its interface, which a program finds in it
-//!     what was made    descriptions and plans, as far as programs of this repository use them
-//!       rules            what the library takes, by NVIDIA's documents
-//!         the work         plain loops in doubles, rounded once
-//! nvtx             what a profiler hears
-//! element, handles, workspace, refusal   numbers, handles, memory of calls, and what is said of a wrong one
-//! simulated-gpu    the driver, in the same file: work is sent to its streams, and done in its memory
+//! blas, dnn, fft   one library each
+//!   abi            exported functions
+//!     plan, graph  descriptors and plans, as far as programs of this repository use them
+//!       rules      limits of the library, by NVIDIA's documentation
+//!     work         execution by plain loops in doubles, rounded once
+//! nvtx             profiler
+//! element, handles, workspace, refusal   shared: element types, handles, workspaces, and reports of misuse
+//! simulated-gpu    driver, in the same file: work is submitted to its streams and runs in its memory
 //! ```
 //!
-//! A file with all of it is found under the names of all libraries, the driver's among them: so it is loaded once, with
-//! one device. Every call that a library must not get is told as a sentence on stderr, and answered with the code that
-//! its documents give. Requests that no test of this repository makes are refused as not supported.
+//! One file with all of these is installed under the names of all libraries and of the driver, so that it is loaded
+//! once, with one device. Every misuse of a library is reported as a sentence on stderr, and the call returns the
+//! status code of NVIDIA's documentation. Requests that no test of this repository makes are refused as not supported.
 
 mod arguments;
 mod blas;

@@ -1,30 +1,30 @@
-//! Refusal of a library call: a sentence and a status code.
+//! Refusal of a library call: a status code and a message.
 
 use simulated_gpu::libraries::tell;
 
-/// The library's code, with the sentence if the call was a mistake.
+/// Refused call: the status code, with a message if the call was a misuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal<S> {
     pub status: S,
-    /// None where asking is how one finds out.
+    /// Message; `None` if the status is a regular answer, such as "not supported".
     pub sentence: Option<String>,
 }
 
-/// Result of a call.
+/// Result of a library call.
 pub(crate) type LibraryResult<T, S> = Result<T, Refusal<S>>;
 
-/// A call that the library must not get.
+/// Refuses a call that is a misuse of the library.
 pub(crate) fn wrong<T, S>(status: S, sentence: impl Into<String>) -> LibraryResult<T, S> {
     Err(Refusal { status, sentence: Some(sentence.into()) })
 }
 
-/// A question whose answer is no.
+/// Refuses a call without a message, as a regular negative answer.
 pub(crate) fn none<T, S>(status: S) -> LibraryResult<T, S> {
     Err(Refusal { status, sentence: None })
 }
 
 impl<S> Refusal<S> {
-    /// The code, once the sentence is told.
+    /// Reports the message, if any, and returns the status code.
     pub fn told(self, library: &str, call: &str) -> S {
         if let Some(sentence) = &self.sentence {
             tell(&format!("misuse of {library}: {call}: {sentence}"));

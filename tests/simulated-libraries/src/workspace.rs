@@ -1,4 +1,4 @@
-//! Workspace of a library call, filled as NVIDIA's libraries do; a write of others in the meantime is a finding.
+//! Workspace of a library call. It is overwritten as NVIDIA's libraries do; a concurrent write to it is a finding.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,23 +7,24 @@ use simulated_gpu::finding::{Class, Problem};
 use simulated_gpu::libraries::enqueue;
 use simulated_gpu::machine::Memory;
 
-/// The memory of one call.
+/// Workspace of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Workspace {
     pub address: u64,
     pub bytes: usize,
-    /// Its content between the first and the last work.
+    /// Content between the first and the last step of the call.
     mark: u64,
 }
 
 impl Workspace {
-    /// As told by a program.
+    /// Creates the workspace that a program passes to a call.
     pub fn new(address: u64, bytes: usize) -> Workspace {
         static CALLS: AtomicU64 = AtomicU64::new(1);
         Workspace { address, bytes, mark: CALLS.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Sends a call's work: a piece that writes all of this memory if there is any, and one that expects to find that.
+    /// Submits a call's work: a step that writes the whole workspace, if there is one, and a step that expects that
+    /// content.
     pub fn enqueue(
         self,
         stream: u64,
@@ -37,12 +38,12 @@ impl Workspace {
         enqueue(stream, name, move |memory| self.end(memory).and_then(|()| work(memory)))
     }
 
-    /// The first work: fills the workspace.
+    /// First step: fills the workspace.
     fn begin(self, memory: &mut Memory) -> Result<(), Problem> {
         memory.write(self.address, &self.content())
     }
 
-    /// The last work: checks the workspace. Nothing of the memory is told to others.
+    /// Last step: checks the workspace, and leaves its content uninitialised.
     fn end(self, memory: &mut Memory) -> Result<(), Problem> {
         if memory.read(self.address, self.bytes)? != self.content() {
             let message = format!("others have written into {} bytes of workspace at {:#x}", self.bytes, self.address);

@@ -16,13 +16,13 @@ use crate::handles::Handles;
 use crate::refusal::wrong;
 use crate::workspace::Workspace;
 
-/// 12.8.4.
+/// Version 12.8.4.
 const VERSION: usize = 120_804;
 
 /// Alignment of workspaces.
 const WORKSPACE_ALIGNMENT: u64 = 16;
 
-/// All that programs have made.
+/// Objects that programs have created.
 struct BlasState {
     handles: Handles<()>,
     operations: Handles<MatmulDescriptor>,
@@ -47,7 +47,7 @@ struct HeuristicResult {
     reserved: [c_int; 4],
 }
 
-/// Makes a call; errors in it are reported.
+/// Makes a call; misuse is reported.
 fn call(name: &str, work: impl FnOnce(&mut BlasState) -> Blas) -> u32 {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut state) {
@@ -56,7 +56,7 @@ fn call(name: &str, work: impl FnOnce(&mut BlasState) -> Blas) -> u32 {
     }
 }
 
-/// The object of a handle, or the library's status.
+/// Returns the object of a handle, or `CUBLAS_STATUS_INVALID_VALUE`.
 fn known<T>(found: Result<T, String>) -> Blas<T> {
     found.or_else(|sentence| wrong(Status::INVALID_VALUE, sentence))
 }
@@ -65,22 +65,22 @@ fn handle(state: &BlasState, handle: *mut c_void) -> Blas {
     state.handles.get(handle.addr() as u64).copied().or_else(|sentence| wrong(Status::NOT_INITIALIZED, sentence))
 }
 
-/// The current device's compute capability.
+/// Returns the current device's compute capability.
 fn device() -> Blas<u32> {
     capability().or_else(|status| wrong(Status::NOT_INITIALIZED, format!("no device can be used: {status:?}")))
 }
 
-/// Makes something and puts its handle where it is wanted.
+/// Adds an object and writes its handle to an address of the program.
 ///
 /// # Safety
-/// `into` is null or may be written.
+/// `into` is null or writable.
 unsafe fn give<T>(into: *mut *mut c_void, handles: &mut Handles<T>, made: T) -> Blas {
     let made = std::ptr::without_provenance_mut(handles.add(made) as usize);
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     known(unsafe { put(into, made) })
 }
 
-/// The bytes of an attribute.
+/// Returns the bytes of an attribute's value.
 ///
 /// # Safety
 /// `value` points to `size` bytes, or is null.
@@ -88,7 +88,7 @@ unsafe fn bytes<'a>(value: *const c_void, size: usize) -> Blas<&'a [u8]> {
     if value.is_null() {
         return wrong(Status::INVALID_VALUE, "an attribute's value is null");
     }
-    // SAFETY: it is not null, so as the caller says.
+    // SAFETY: `value` is not null, so the caller guarantees that it points to `size` bytes.
     Ok(unsafe { std::slice::from_raw_parts(value.cast(), size) })
 }
 
@@ -106,7 +106,7 @@ extern "C" fn cublasLtGetStatusString(status: u32) -> *const c_char {
 unsafe extern "C" fn cublasLtCreate(made: *mut *mut c_void) -> u32 {
     call("cublasLtCreate", |state| {
         device()?;
-        // SAFETY: as for `give`, by the interface.
+        // SAFETY: the API's contract implies that of `give`.
         unsafe { give(made, &mut state.handles, ()) }
     })
 }
@@ -120,7 +120,7 @@ extern "C" fn cublasLtDestroy(handle: *mut c_void) -> u32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cublasLtMatmulDescCreate(made: *mut *mut c_void, compute: u32, scale: u32) -> u32 {
-    // SAFETY: as for `give`, by the interface.
+    // SAFETY: the API's contract implies that of `give`.
     call("cublasLtMatmulDescCreate", |state| unsafe {
         give(made, &mut state.operations, MatmulDescriptor::new(compute, scale)?)
     })
@@ -140,7 +140,7 @@ unsafe extern "C" fn cublasLtMatmulDescSetAttribute(
 ) -> u32 {
     call("cublasLtMatmulDescSetAttribute", |state| {
         let operation = known(state.operations.get_mut(operation.addr() as u64))?;
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         operation.set(attribute, unsafe { bytes(value, size)? })
     })
 }
@@ -153,7 +153,7 @@ unsafe extern "C" fn cublasLtMatrixLayoutCreate(
     columns: u64,
     leading: i64,
 ) -> u32 {
-    // SAFETY: as for `give`, by the interface.
+    // SAFETY: the API's contract implies that of `give`.
     call("cublasLtMatrixLayoutCreate", |state| unsafe {
         give(made, &mut state.layouts, MatrixLayout::new(element, rows, columns, leading)?)
     })
@@ -173,14 +173,14 @@ unsafe extern "C" fn cublasLtMatrixLayoutSetAttribute(
 ) -> u32 {
     call("cublasLtMatrixLayoutSetAttribute", |state| {
         let layout = known(state.layouts.get_mut(layout.addr() as u64))?;
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         layout.set(attribute, unsafe { bytes(value, size)? })
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cublasLtMatmulPreferenceCreate(made: *mut *mut c_void) -> u32 {
-    // SAFETY: as for `give`, by the interface.
+    // SAFETY: the API's contract implies that of `give`.
     call("cublasLtMatmulPreferenceCreate", |state| unsafe { give(made, &mut state.preferences, Preference::new()) })
 }
 
@@ -198,12 +198,12 @@ unsafe extern "C" fn cublasLtMatmulPreferenceSetAttribute(
 ) -> u32 {
     call("cublasLtMatmulPreferenceSetAttribute", |state| {
         let preference = known(state.preferences.get_mut(preference.addr() as u64))?;
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         preference.set(attribute, unsafe { bytes(value, size)? })
     })
 }
 
-/// The matmul of descriptors, checked for the current device.
+/// Returns the matmul of descriptors, checked for the current device.
 fn matmul(state: &BlasState, operation: *mut c_void, layouts: [*mut c_void; 4]) -> Blas<Matmul> {
     let layout = |layout: *mut c_void| known(state.layouts.get(layout.addr() as u64)).cloned();
     let operation = known(state.operations.get(operation.addr() as u64))?.clone();
@@ -228,7 +228,7 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     count: *mut c_int,
 ) -> u32 {
     call("cublasLtMatmulAlgoGetHeuristic", |state| {
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         known(unsafe { put(count, 0) })?;
         handle(state, library)?;
         let preference = known(state.preferences.get(preference.addr() as u64))?;
@@ -249,20 +249,20 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
                 waves: 1.0,
                 reserved: [0; 4],
             };
-            // SAFETY: by the interface there is room for as many as are wanted.
+            // SAFETY: by the API's contract there is room for the requested number of results.
             unsafe { results.cast::<HeuristicResult>().add(number).write_unaligned(result) };
         }
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         known(unsafe { put(count, found.len().min(wanted) as c_int) })
     })
 }
 
-/// A factor in the type of a description.
+/// Reads alpha or beta in the scale type of a descriptor.
 ///
 /// # Safety
-/// There is such a number at `factor`, or it is null.
+/// `factor` points to such a number, or is null.
 unsafe fn factor(operation: &MatmulDescriptor, factor: *const c_void) -> Blas<(f64, f64)> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let bytes = unsafe { bytes(factor, operation.scale.bytes())? };
     Ok(operation.scale.decode(bytes))
 }
@@ -289,15 +289,15 @@ unsafe extern "C" fn cublasLtMatmul(
     call("cublasLtMatmul", |state| {
         handle(state, library)?;
         let matmul = matmul(state, operation, [layout_a, layout_b, layout_c, layout_d])?;
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let (alpha, beta) = unsafe { (factor(&matmul.operation, alpha)?, factor(&matmul.operation, beta)?) };
         if algorithm.is_null() {
             return wrong(Status::NOT_SUPPORTED, "a matmul without an algorithm is not simulated");
         }
-        // SAFETY: it is not null, so by the interface an algorithm is there.
+        // SAFETY: `algorithm` is not null, so by the API's contract it points to an algorithm.
         let algorithm = Algorithm::of_bytes(unsafe { algorithm.read_unaligned() })?;
         let [a, b, c, d] = [a, b, c, d.cast_const()].map(|array| array.addr() as u64);
-        // Twice as much as it should be.
+        // A deliberately wrong result: twice the right one.
         let alpha = if algorithm.workspace == 0 && is_wrong() { (2.0 * alpha.0, 2.0 * alpha.1) } else { alpha };
         let work = MatmulCall { matmul, alpha, beta, a, b, c, d };
         let workspace = Workspace::new(workspace.addr() as u64, workspace_bytes);
@@ -307,7 +307,7 @@ unsafe extern "C" fn cublasLtMatmul(
     })
 }
 
-/// Bytes from the first element of all matrices to the last one.
+/// Returns the number of bytes from the first to the last element of all matrices.
 fn extent(layout: &MatrixLayout) -> u64 {
     let [leading, stride] = [layout.leading, layout.stride].map(|number| number as u64);
     let matrices = (layout.batch as u64 - 1).saturating_mul(stride);
@@ -315,7 +315,7 @@ fn extent(layout: &MatrixLayout) -> u64 {
     elements.saturating_mul(layout.element.bytes() as u64)
 }
 
-/// Sees that arrays are there, aligned as the algorithm needs it, and apart where they must be.
+/// Checks that arrays are not null, aligned as the algorithm requires, and disjoint where required.
 fn check_arrays(work: &MatmulCall, workspace: Workspace, algorithm: &Algorithm) -> Blas {
     let MatmulCall { matmul, a, b, c, d, .. } = work;
     algorithm.check(matmul)?;

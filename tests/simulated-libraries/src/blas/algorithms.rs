@@ -1,4 +1,4 @@
-//! Algorithms of a matmul, with their requirements, and the 64 bytes that programs keep of each.
+//! Algorithms of a matmul, their requirements, and the 64 bytes in which programs keep them.
 
 use super::descriptors::Preference;
 use super::matmul::Matmul;
@@ -6,30 +6,30 @@ use super::{Blas, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
 
-/// Marks the bytes of an algorithm.
+/// First word of the bytes of an algorithm.
 const MAGIC: u64 = 0x6a09_e667_f3bc_c908;
 
-/// Vectors of the fast algorithms.
+/// Alignment that the fast algorithms need for vector accesses.
 const VECTOR: u32 = 16;
 
-/// Workspaces are multiples of this.
+/// Workspace sizes are multiples of this.
 const UNIT: u64 = 256;
 
 /// `cublasLtMatmulAlgo_t`.
 pub(super) type Bytes = [u64; 8];
 
-/// An algorithm, as a question is answered.
+/// Algorithm that the heuristic returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Algorithm {
-    /// That of [`Matmul::kind`].
+    /// Value of [`Matmul::kind`] that the algorithm was chosen for.
     kind: u64,
-    /// Bytes that it needs.
+    /// Bytes of workspace.
     pub workspace: u64,
-    /// Of A, B, C, D and the bias.
+    /// Alignments of A, B, C, D and the bias.
     pub alignments: [u32; 5],
 }
 
-/// One answer: an algorithm, and whether it can be used.
+/// Result of the heuristic: an algorithm, and whether it can be used.
 pub(super) type Found = (Algorithm, Status);
 
 impl Algorithm {
@@ -38,7 +38,7 @@ impl Algorithm {
         [MAGIC, self.kind, self.workspace, a << 32 | b, c << 32 | d, bias, 0, !MAGIC]
     }
 
-    /// The algorithm of these bytes.
+    /// Decodes an algorithm.
     pub fn of_bytes(bytes: Bytes) -> Blas<Algorithm> {
         let [magic, kind, workspace, ab, cd, bias, 0, end] = bytes else {
             return wrong(Status::INVALID_VALUE, "an algorithm that no question was answered with");
@@ -51,7 +51,7 @@ impl Algorithm {
         Ok(Algorithm { kind, workspace, alignments: [a, b, c, d, bias as u32] })
     }
 
-    /// Sees that it was chosen for such matmuls.
+    /// Checks that the algorithm was chosen for such a matmul.
     pub fn check(&self, matmul: &Matmul) -> Blas {
         match self.kind == matmul.kind() {
             true => Ok(()),
@@ -60,8 +60,9 @@ impl Algorithm {
     }
 }
 
-/// The algorithms for a supported matmul: one with partial sums in a workspace, one without, and one for
-/// arrays that are aligned badly; between them one that cannot be used, as questions may be answered so.
+/// Returns the algorithms for a supported matmul: split-K with partial sums in a workspace, one without a workspace,
+/// and one for arrays that are aligned badly. Among them is one with an error state, as the heuristic of cuBLASLt may
+/// return too.
 pub(super) fn find(matmul: &Matmul, preference: &Preference) -> Blas<Vec<Found>> {
     let [m, n, _] = matmul.sizes()?;
     let kind = matmul.kind();
@@ -93,8 +94,8 @@ pub(super) fn find(matmul: &Matmul, preference: &Preference) -> Blas<Vec<Found>>
     Ok(found)
 }
 
-/// Alignment of pointers and of each column of each matrix: the preferred one, as far as strides keep it. The bias
-/// stands in the description; one that is not set yet counts as aligned to everything.
+/// Returns the alignment of pointers and of each column of each matrix: the preferred one, reduced to that of the
+/// strides. The bias pointer is part of the descriptor; if it is not set yet, it counts as aligned.
 fn given(matmul: &Matmul, preference: &Preference) -> [u32; 5] {
     let power = |number: u64| 1 << number.trailing_zeros().min(8);
     let mut given = [0; 5];

@@ -1,4 +1,4 @@
-//! Descriptors of matmuls, matrices and preferences: attributes by their numbers and sizes in NVIDIA's header.
+//! Descriptors of matmuls, matrices and preferences, with the attribute numbers and sizes of NVIDIA's header.
 
 use super::{Blas, Status};
 use crate::element::Element;
@@ -12,7 +12,7 @@ pub(super) enum Transpose {
     Conjugated,
 }
 
-/// Epilogue of the matmul.
+/// Epilogue of a matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Epilogue {
     pub has_bias: bool,
@@ -31,19 +31,19 @@ pub(super) enum Activation {
 pub(super) struct MatmulDescriptor {
     /// `cublasComputeType_t`.
     pub compute: u32,
-    /// The type of factors.
+    /// Type of alpha and beta.
     pub scale: Element,
     pub turn_a: Transpose,
     pub turn_b: Transpose,
     pub epilogue: Epilogue,
-    /// Zero until it is set.
+    /// Address of the bias; zero until it is set.
     pub bias: u64,
-    /// The result's, or the factors' for an integer result, until it is set.
+    /// Type of the bias. Until it is set, it is the type of D, or the scale type for an integer D.
     pub bias_element: Option<Element>,
     pub bias_stride: i64,
 }
 
-/// `cublasLtMatrixLayout_t`; column major.
+/// `cublasLtMatrixLayout_t`, column-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MatrixLayout {
     pub element: Element,
@@ -58,11 +58,11 @@ pub(super) struct MatrixLayout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Preference {
     pub most_workspace: u64,
-    /// Of A, B, C and D.
+    /// Minimum alignments of A, B, C and D.
     pub alignments: [u32; 4],
 }
 
-/// `cudaDataType_t`, as far as it is simulated.
+/// Converts a `cudaDataType_t`; other types are not simulated.
 pub(super) fn element(number: u32) -> Blas<Element> {
     Ok(match number {
         0 => Element::F32,
@@ -79,7 +79,7 @@ pub(super) fn element(number: u32) -> Blas<Element> {
     })
 }
 
-/// The value of an attribute, which must have just the size that the header tells.
+/// Returns the value of an attribute, which must have exactly the size in the header.
 fn sized<const N: usize>(what: &str, attribute: u32, value: &[u8]) -> Blas<[u8; N]> {
     value.try_into().or_else(|_| {
         let given = value.len();
@@ -109,7 +109,7 @@ impl MatmulDescriptor {
     pub fn set(&mut self, attribute: u32, value: &[u8]) -> Blas {
         const WHAT: &str = "a matmul descriptor";
         match attribute {
-            // The pointer mode, and whether C is transposed: only what they are at first.
+            // Pointer mode, and transposition of C: only the defaults are supported.
             2 | 5 => match i32::from_le_bytes(sized(WHAT, attribute, value)?) {
                 0 => {}
                 other => return bad_value(WHAT, attribute, other),
@@ -136,7 +136,7 @@ impl MatmulDescriptor {
     }
 }
 
-/// `cublasLtEpilogue_t`, as far as it is simulated.
+/// Converts a `cublasLtEpilogue_t`; other epilogues are not simulated.
 fn epilogue(number: u32) -> Blas<Epilogue> {
     let activation = match number & !4 {
         0 | 1 => Activation::None,
@@ -159,7 +159,7 @@ impl MatrixLayout {
         const WHAT: &str = "a matrix layout";
         match attribute {
             0 => self.element = element(u32::from_le_bytes(sized(WHAT, attribute, value)?))?,
-            // The order: column major alone.
+            // Order: only column-major is supported.
             1 => match i32::from_le_bytes(sized(WHAT, attribute, value)?) {
                 0 => {}
                 order @ 1..=4 => {
@@ -182,7 +182,7 @@ impl MatrixLayout {
 }
 
 impl Preference {
-    /// Without workspace, and with all arrays aligned as the driver aligns them.
+    /// Creates the default: no workspace, and all arrays aligned as the driver aligns allocations.
     pub fn new() -> Preference {
         Preference { most_workspace: 0, alignments: [256; 4] }
     }

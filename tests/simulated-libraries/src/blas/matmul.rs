@@ -1,4 +1,4 @@
-//! Matmul: its descriptor with the layouts of its matrices, which must match.
+//! Matmul: its descriptor with the layouts of its matrices, and checks that they match.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,7 +7,7 @@ use super::{Blas, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
 
-/// `D = epilogue(alpha op(A) op(B) + beta C)`, for each of a batch.
+/// Batched matmul: `D = epilogue(alpha op(A) op(B) + beta C)`.
 #[derive(Clone, Debug)]
 pub(super) struct Matmul {
     pub operation: MatmulDescriptor,
@@ -17,7 +17,7 @@ pub(super) struct Matmul {
     pub d: MatrixLayout,
 }
 
-/// The largest size of a matrix that the library's kernels count to.
+/// Largest dimension of a matrix that the library's kernels support.
 const LARGEST: u64 = i32::MAX as u64;
 
 impl Matmul {
@@ -25,7 +25,7 @@ impl Matmul {
         [&self.a, &self.b, &self.c, &self.d]
     }
 
-    /// `m`, `n` and `k`, if all matrices agree on them.
+    /// Returns `m`, `n` and `k`, if all matrices agree on them.
     pub fn sizes(&self) -> Blas<[u64; 3]> {
         let turned = |layout: &MatrixLayout, turn| match turn {
             Transpose::None => (layout.rows, layout.columns),
@@ -39,7 +39,7 @@ impl Matmul {
         Ok([m, n, k])
     }
 
-    /// Sees that it is one, whatever the library has.
+    /// Checks that the matmul is valid, whether or not the library supports it.
     pub fn check(&self) -> Blas {
         let sizes = self.sizes()?;
         let bad = |why: &str| wrong(Status::INVALID_VALUE, format!("{why}: {self:?}"));
@@ -60,20 +60,20 @@ impl Matmul {
                 return bad("a negative stride of a batch");
             }
         }
-        // Columns of a result may lie between those of another one, but no two in the same place.
+        // Columns of results may be interleaved, but results must not overlap.
         if self.d.batch > 1 && (self.d.stride as u64) < self.d.rows {
             return bad("results that overlap");
         }
         Ok(())
     }
 
-    /// The type of the bias's elements.
+    /// Returns the type of the bias's elements.
     pub fn bias_element(&self) -> Element {
         let same = self.d.element;
         self.operation.bias_element.unwrap_or(if same == Element::S8 { self.operation.scale } else { same })
     }
 
-    /// Tells what an algorithm was chosen for: everything but sizes and pointers.
+    /// Returns a hash of the properties that an algorithm was chosen for: all but sizes and pointers.
     pub fn kind(&self) -> u64 {
         let MatmulDescriptor { compute, scale, turn_a, turn_b, epilogue, .. } = self.operation;
         let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! cuBLASLt: matrix multiplication.
+//! Simulated cuBLASLt: matrix multiplication.
 
 mod abi;
 mod algorithms;
@@ -11,7 +11,7 @@ mod work;
 
 use crate::refusal::LibraryResult;
 
-/// Status of calls, by the names of NVIDIA's header.
+/// Status of a call, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub u32);
 
@@ -22,7 +22,7 @@ impl Status {
     pub const EXECUTION_FAILED: Status = Status(13);
     pub const NOT_SUPPORTED: Status = Status(15);
 
-    /// Its name.
+    /// Returns the name in the header.
     pub fn name(self) -> &'static std::ffi::CStr {
         match self {
             Status::SUCCESS => c"CUBLAS_STATUS_SUCCESS",
@@ -35,5 +35,5 @@ impl Status {
     }
 }
 
-/// Result of a call of this library.
+/// Result of a cuBLASLt call.
 type Blas<T = ()> = LibraryResult<T, Status>;

@@ -1,4 +1,4 @@
-//! Type combinations that cuBLASLt multiplies on each GPU: the tables under `cublasLtMatmul` in NVIDIA's cuBLAS
+//! Type combinations that cuBLASLt supports on each GPU, from the tables under `cublasLtMatmul` in NVIDIA's cuBLAS
 //! documentation.
 
 use super::descriptors::{Activation, MatmulDescriptor, Transpose};
@@ -20,7 +20,7 @@ const F32_FAST_F16: u32 = 74;
 const F32_FAST_BF16: u32 = 75;
 pub(super) const F32_FAST_TF32: u32 = 77;
 
-/// The types of A and B, and of C and D; and the type of the bias if there may be an epilogue.
+/// Returns the type of the bias for supported types of A, B, C and D; `Some(None)` if no epilogue is supported.
 fn bias_type(operation: &MatmulDescriptor, types: [Element; 4]) -> Option<Option<Element>> {
     use Element::{Bf16, C64, C128, F8E4M3, F8E5M2, F16 as Half, F32 as Single, F64 as Double, S8, S32 as Int};
     let [a, b, c, d] = types;
@@ -50,7 +50,7 @@ fn bias_type(operation: &MatmulDescriptor, types: [Element; 4]) -> Option<Option
     })
 }
 
-/// Sees that the library has such a matmul on a GPU of that capability.
+/// Checks that the library supports a matmul on a GPU of a compute capability.
 pub(super) fn check(matmul: &Matmul, capability: u32) -> Blas {
     let operation = &matmul.operation;
     let types = matmul.layouts().map(|layout| layout.element);
@@ -83,8 +83,8 @@ pub(super) fn check(matmul: &Matmul, capability: u32) -> Blas {
     }
 }
 
-/// The rules for types of tensor cores alone: A transposed and B not, pointers and dimensions in units of that many
-/// bytes.
+/// Checks the rules for types that only tensor cores support: A transposed and B not, pointers and dimensions multiples
+/// of `unit` bytes.
 fn narrow(matmul: &Matmul, unit: u64) -> Blas {
     let no = |why: &str| wrong(Status::NOT_SUPPORTED, format!("{why}: {matmul:?}"));
     if (matmul.operation.turn_a, matmul.operation.turn_b) != (Transpose::Transposed, Transpose::None) {

@@ -13,16 +13,16 @@ const S8: u32 = 3;
 const S32: u32 = 10;
 const E4M3: u32 = 28;
 
-/// Attributes of matmuls.
+/// Attributes of matmul descriptors.
 const TURN_A: u32 = 3;
 const EPILOGUE: u32 = 7;
 const BIAS_POINTER: u32 = 8;
 const BIAS_TYPE: u32 = 26;
-/// Attributes of layouts.
+/// Attributes of matrix layouts.
 const BATCH: u32 = 5;
 const STRIDE: u32 = 6;
 
-/// `m x k` times `k x n`, dense.
+/// Returns a dense matmul of `m x k` and `k x n`.
 fn matmul(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Matmul {
     let layout = |ty, rows: u64, columns| MatrixLayout::new(ty, rows, columns, rows as i64).unwrap();
     Matmul {
@@ -34,7 +34,7 @@ fn matmul(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Mat
     }
 }
 
-/// With A transposed.
+/// Returns a dense matmul with A transposed.
 fn turned(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Matmul {
     let mut matmul = matmul(compute, scale, types, [m, k, n]);
     matmul.operation.set(TURN_A, &1i32.to_le_bytes()).unwrap();
@@ -47,7 +47,7 @@ fn check(matmul: &Matmul) -> Blas {
     rules::check(matmul, 90)
 }
 
-/// The refusal of a matmul, and the status.
+/// Returns the status and message of a refused matmul.
 fn refused(matmul: &Matmul) -> (Status, String) {
     let refusal = check(matmul).unwrap_err();
     let sentence = refusal.sentence.unwrap();
@@ -140,17 +140,17 @@ fn algorithms_are_what_was_asked_for() {
     let mut preference = Preference::new();
     let states =
         |found: &[(Algorithm, Status)]| found.iter().map(|(a, status)| (a.workspace, status.0)).collect::<Vec<_>>();
-    // Without memory there are no partial sums.
+    // Without a workspace there are no partial sums.
     let found = find(&matmul, &preference).unwrap();
     assert_eq!(states(&found), [(0, 15), (0, 0), (0, 0)]);
     preference.set(1, &(1u64 << 20).to_le_bytes()).unwrap();
     let found = find(&matmul, &preference).unwrap();
     assert_eq!(states(&found), [(256, 0), (0, 15), (0, 0), (0, 0)]);
-    // Arrays that are aligned to their elements are for the last one alone.
+    // For arrays that are aligned to elements only, the last algorithm remains.
     preference.set(6, &4u32.to_le_bytes()).unwrap();
     let slow = find(&matmul, &preference).unwrap();
     assert_eq!((slow.len(), slow[0].0.alignments), (1, [4; 5]));
-    // And so is a bias that stands in the description.
+    // A badly aligned bias pointer in the descriptor has this effect as well.
     preference.set(6, &256u32.to_le_bytes()).unwrap();
     matmul.operation.set(EPILOGUE, &4u32.to_le_bytes()).unwrap();
     assert_eq!(find(&matmul, &preference).unwrap().len(), 4, "no bias yet");

@@ -8,7 +8,7 @@ use super::matmul::Matmul;
 use super::rules::F32_FAST_TF32;
 use crate::element::{Number, tf32};
 
-/// A matmul with its arrays, all of it checked.
+/// Matmul with its arrays, fully checked.
 #[derive(Clone, Debug)]
 pub(super) struct MatmulCall {
     pub matmul: Matmul,
@@ -20,7 +20,7 @@ pub(super) struct MatmulCall {
     pub d: u64,
 }
 
-/// A matrix out of memory, column by column.
+/// Matrix read from memory, column-major.
 struct Matrix {
     rows: usize,
     columns: usize,
@@ -37,14 +37,14 @@ impl Matrix {
         Ok(Matrix { rows, columns, numbers })
     }
 
-    /// Its rows, one after the other, or its columns: whichever are the rows of its matrix.
+    /// Returns the matrix row by row, or column by column; rows and columns are those of `op(matrix)`.
     fn lines(self, turn: Transpose, by_rows: bool) -> Vec<Number> {
         let Matrix { rows, columns, numbers } = self;
         let numbers = match turn {
             Transpose::Conjugated => numbers.into_iter().map(|(real, imaginary)| (real, -imaginary)).collect(),
             Transpose::None | Transpose::Transposed => numbers,
         };
-        // Columns lie one after the other; those of a transposed matrix are its rows.
+        // Columns are stored consecutively; the columns of a transposed matrix are rows of `op(matrix)`.
         if by_rows == (turn != Transpose::None) {
             return numbers;
         }
@@ -55,18 +55,18 @@ impl Matrix {
     }
 }
 
-/// Address of a column.
+/// Returns the address of a column.
 fn column_address(address: u64, layout: &MatrixLayout, column: usize) -> u64 {
     address.wrapping_add(column as u64 * layout.leading as u64 * layout.element.bytes() as u64)
 }
 
 impl MatmulCall {
-    /// Does it.
+    /// Executes the call.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
         (0..self.matmul.d.batch as u64).try_for_each(|number| self.one(memory, number))
     }
 
-    /// One matmul of the batch.
+    /// Computes one matmul of the batch.
     fn one(&self, memory: &mut Memory, number: u64) -> Result<(), Problem> {
         let Matmul { operation, a, b, c, d } = &self.matmul;
         let at = |address: u64, layout: &MatrixLayout| {
@@ -104,7 +104,7 @@ impl MatmulCall {
         Ok(())
     }
 
-    /// A number for each row of the result.
+    /// Reads the bias: a number for each row of the result.
     fn bias(&self, memory: &mut Memory, number: u64) -> Result<Option<Vec<Number>>, Problem> {
         let operation = &self.matmul.operation;
         if !operation.epilogue.has_bias {

@@ -16,15 +16,15 @@ use crate::arguments::put;
 use crate::handles::Handles;
 use crate::refusal::wrong;
 
-/// 9.8.0.
+/// Version 9.8.0.
 const VERSION: usize = 90_800;
 
-/// A handle's stream.
+/// Library handle, with its stream.
 struct Library {
     stream: u64,
 }
 
-/// All that programs have made.
+/// Objects that programs have created.
 struct DnnState {
     libraries: Handles<Library>,
     descriptors: Handles<Object<Made>>,
@@ -35,7 +35,7 @@ static STATE: Mutex<DnnState> = Mutex::new(DnnState {
     descriptors: Handles::new("a descriptor", 0x72),
 });
 
-/// Makes a call; errors in it are reported.
+/// Makes a call; misuse is reported.
 fn call(name: &str, work: impl FnOnce(&mut DnnState) -> Dnn) -> u32 {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut state) {
@@ -44,23 +44,23 @@ fn call(name: &str, work: impl FnOnce(&mut DnnState) -> Dnn) -> u32 {
     }
 }
 
-/// The object of a handle, or the library's status.
+/// Returns the object of a handle, or `CUDNN_STATUS_BAD_PARAM`.
 fn known<T>(found: Result<T, String>) -> Dnn<T> {
     found.or_else(|sentence| wrong(Status::BAD_PARAM, sentence))
 }
 
-/// The current device's compute capability.
+/// Returns the current device's compute capability.
 fn device() -> Dnn<u32> {
     capability().or_else(|status| wrong(Status::NOT_INITIALIZED, format!("no device can be used: {status:?}")))
 }
 
-/// Makes something and puts its handle where it is wanted.
+/// Adds an object and writes its handle to an address of the program.
 ///
 /// # Safety
-/// `into` is null or may be written.
+/// `into` is null or writable.
 unsafe fn give<T>(into: *mut *mut c_void, handles: &mut Handles<T>, made: T) -> Dnn {
     let made = std::ptr::without_provenance_mut(handles.add(made) as usize);
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     known(unsafe { put(into, made) })
 }
 
@@ -78,7 +78,7 @@ extern "C" fn cudnnGetErrorString(status: u32) -> *const c_char {
 unsafe extern "C" fn cudnnCreate(made: *mut *mut c_void) -> u32 {
     call("cudnnCreate", |state| {
         device()?;
-        // SAFETY: as for `give`, by the interface.
+        // SAFETY: the API's contract implies that of `give`.
         unsafe { give(made, &mut state.libraries, Library { stream: 0 }) }
     })
 }
@@ -100,7 +100,7 @@ extern "C" fn cudnnSetStream(library: *mut c_void, stream: *mut c_void) -> u32 {
 unsafe extern "C" fn cudnnBackendCreateDescriptor(kind: u32, made: *mut *mut c_void) -> u32 {
     call("cudnnBackendCreateDescriptor", |state| {
         let object = Object::new(kind)?;
-        // SAFETY: as for `give`, by the interface.
+        // SAFETY: the API's contract implies that of `give`.
         unsafe { give(made, &mut state.descriptors, object) }
     })
 }
@@ -119,7 +119,7 @@ extern "C" fn cudnnBackendFinalize(descriptor: *mut c_void) -> u32 {
     })
 }
 
-/// The bits of elements, with zeros above.
+/// Returns the bits of elements, zero-extended.
 ///
 /// # Safety
 /// `elements` points to `count` elements of the type, or is null.
@@ -130,7 +130,7 @@ unsafe fn bits(ty: u32, count: usize, elements: *const c_void) -> Dnn<Vec<u64>> 
     if elements.is_null() {
         return wrong(Status::NULL_POINTER, "the elements of an attribute are at address zero");
     }
-    // SAFETY: they are not null, so as the caller says.
+    // SAFETY: `elements` is not null, so the caller guarantees `count` elements of the type.
     let all = unsafe { std::slice::from_raw_parts(elements.cast::<u8>(), count * bytes) };
     Ok(all
         .chunks_exact(bytes)
@@ -149,7 +149,7 @@ unsafe extern "C" fn cudnnBackendSetAttribute(
     call("cudnnBackendSetAttribute", |state| {
         let descriptor = descriptor.addr() as u64;
         let count = known(state.descriptors.get(descriptor))?.check(name, ty, count)?;
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         let bits = unsafe { bits(ty, count, elements)? };
         if ty == super::attributes::HANDLE {
             bits.iter().try_for_each(|&handle| known(state.libraries.get(handle)).map(drop))?;
@@ -160,17 +160,17 @@ unsafe extern "C" fn cudnnBackendSetAttribute(
     })
 }
 
-/// Writes elements where there is room, and how many there are.
+/// Writes at most `room` elements, and the total number of elements.
 ///
 /// # Safety
-/// `count` is null or may be written; there is room for as many elements of the type as `room` says.
+/// `count` is null or writable; `elements` has room for `room` elements of the type.
 unsafe fn answer<T: Copy>(all: &[T], room: i64, count: *mut i64, elements: *mut c_void) -> Dnn {
     let room = usize::try_from(room).unwrap_or(0);
     for (place, &element) in all.iter().enumerate().take(room) {
-        // SAFETY: there is room, as the caller says.
+        // SAFETY: the caller guarantees the room.
         known(unsafe { put(elements.cast::<T>().wrapping_add(place), element) })?;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     known(unsafe { put(count, all.len() as i64) })
 }
 
@@ -188,11 +188,11 @@ unsafe extern "C" fn cudnnBackendGetAttribute(
         let (wanted, kind, parts) = match (&made, name) {
             (Made::Plan(plan), 402) if ty == INT64 => {
                 let bytes = plan.configuration.engine.workspace(&plan.configuration.graph) as i64;
-                // SAFETY: by the interface.
+                // SAFETY: the API's contract guarantees it.
                 return unsafe { answer(&[bytes], room, count, elements) };
             }
             (Made::Engine(engine), 1303) if ty == NUMERICAL_NOTE => {
-                // SAFETY: by the interface.
+                // SAFETY: the API's contract guarantees it.
                 return unsafe { answer(engine.notes(), room, count, elements) };
             }
             (Made::Heuristic(found), 202) => {
@@ -208,13 +208,13 @@ unsafe extern "C" fn cudnnBackendGetAttribute(
             return wrong(Status::ATTRIBUTE_TYPE, format!("attribute {name} is of type {wanted}, not {ty}"));
         }
         let places = usize::try_from(room).unwrap_or(0).min(parts.len());
-        // SAFETY: there are so many descriptors, by the interface.
+        // SAFETY: by the API's contract there are `places` descriptors.
         let empty = if places > 0 { unsafe { bits(ty, places, elements)? } } else { Vec::new() };
         let all: &Vec<Made> = &parts;
         for (handle, part) in empty.into_iter().zip(all) {
             known(state.descriptors.get_mut(handle))?.fill(kind, part.clone())?;
         }
-        // SAFETY: by the interface.
+        // SAFETY: the API's contract guarantees it.
         known(unsafe { put(count, all.len() as i64) })
     })
 }

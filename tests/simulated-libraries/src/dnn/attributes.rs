@@ -1,5 +1,5 @@
-//! Attributes of descriptors by the tables of NVIDIA's documents: their types, how many elements they have, and whether
-//! they must be there. Those that no program of this repository writes are refused.
+//! Attributes of descriptors by the tables of NVIDIA's documentation: their types, numbers of elements, and whether
+//! they are required. Attributes that no program of this repository writes are refused.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) const GRAPH: u32 = 15;
 pub(super) const VARIANT_PACK: u32 = 16;
 pub(super) const TENSOR: u32 = 17;
 
-/// An attribute that may be written.
+/// Rule for an attribute that can be set.
 struct Rule {
     name: u32,
     types: &'static [u32],
@@ -56,7 +56,7 @@ const fn list(name: u32, types: &'static [u32], most: usize) -> Rule {
     Rule { name, types, most, is_needed: true }
 }
 
-/// The attributes of a kind of descriptor; none for a kind that is not simulated.
+/// Returns the attributes of a kind of descriptor; `None` for a kind that is not simulated.
 fn rules(kind: u32) -> Option<Vec<Rule>> {
     const FACTOR: &[u32] = &[FLOAT, DOUBLE];
     let operation = |first: u32| {
@@ -96,7 +96,7 @@ fn rules(kind: u32) -> Option<Vec<Rule>> {
     })
 }
 
-/// Bytes of an attribute's element; none for types that are not simulated.
+/// Returns the size of an attribute's element in bytes; `None` for types that are not simulated.
 pub(super) fn element_bytes(ty: u32) -> Option<usize> {
     match ty {
         BOOLEAN => Some(1),
@@ -106,16 +106,16 @@ pub(super) fn element_bytes(ty: u32) -> Option<usize> {
     }
 }
 
-/// The elements of an attribute.
+/// Elements of an attribute.
 #[derive(Clone, Debug)]
 pub(super) enum Value<M> {
-    /// Integers, enumerations, handles, addresses.
+    /// Integers, enumerations, handles or addresses.
     Integers(Vec<i64>),
     Floats(Vec<f64>),
     Parts(Vec<M>),
 }
 
-/// A descriptor, which says an `M` once it is finalised.
+/// Descriptor; finalising it makes an `M` from its attributes.
 #[derive(Debug)]
 pub(super) struct Object<M> {
     kind: u32,
@@ -131,7 +131,7 @@ impl<M> Object<M> {
         }
     }
 
-    /// Sees that an attribute may be written: before its elements are read.
+    /// Checks that an attribute can be set, before its elements are read.
     pub fn check(&self, name: u32, ty: u32, count: i64) -> Dnn<usize> {
         let Object { kind, .. } = self;
         if self.made.is_some() {
@@ -150,12 +150,12 @@ impl<M> Object<M> {
         }
     }
 
-    /// Writes an attribute that was checked.
+    /// Sets an attribute that was checked.
     pub fn set(&mut self, name: u32, value: Value<M>) {
         self.values.insert(name, value);
     }
 
-    /// Checks all of it; `make` reads it.
+    /// Checks that all required attributes are set, and finalises the descriptor with the result of `make`.
     pub fn finalize(&mut self, make: impl FnOnce(u32, &Object<M>) -> Dnn<M>) -> Dnn {
         if self.made.is_some() {
             return wrong(Status::BAD_PARAM, "a descriptor is finalised twice");
@@ -169,7 +169,7 @@ impl<M> Object<M> {
         Ok(())
     }
 
-    /// Fills an empty descriptor with what the library has made.
+    /// Fills an empty descriptor with a value that the library has made.
     pub fn fill(&mut self, kind: u32, made: M) -> Dnn {
         if self.kind != kind || self.made.is_some() || !self.values.is_empty() {
             return wrong(Status::DESCRIPTOR_TYPE, format!("an empty descriptor of kind {kind} is wanted"));
@@ -178,7 +178,7 @@ impl<M> Object<M> {
         Ok(())
     }
 
-    /// The meaning of a finalised descriptor.
+    /// Returns the value of a finalised descriptor.
     pub fn made(&self) -> Dnn<&M> {
         match &self.made {
             Some(made) => Ok(made),
@@ -186,7 +186,7 @@ impl<M> Object<M> {
         }
     }
 
-    /// The integers of an attribute; none if it is not set.
+    /// Returns the integers of an attribute; empty if it is not set.
     pub fn integers(&self, name: u32) -> &[i64] {
         match self.values.get(&name) {
             Some(Value::Integers(numbers)) => numbers,
@@ -194,12 +194,12 @@ impl<M> Object<M> {
         }
     }
 
-    /// The one integer of an attribute, or 0.
+    /// Returns the single integer of an attribute, or 0.
     pub fn integer(&self, name: u32) -> i64 {
         self.integers(name).first().copied().unwrap_or(0)
     }
 
-    /// A factor.
+    /// Returns the single float of an attribute, or a default.
     pub fn float(&self, name: u32, default: f64) -> f64 {
         match self.values.get(&name) {
             Some(Value::Floats(numbers)) => numbers.first().copied().unwrap_or(default),
@@ -207,7 +207,7 @@ impl<M> Object<M> {
         }
     }
 
-    /// The descriptors of an attribute.
+    /// Returns the descriptors of an attribute.
     pub fn parts(&self, name: u32) -> &[M] {
         match self.values.get(&name) {
             Some(Value::Parts(parts)) => parts,
@@ -216,7 +216,7 @@ impl<M> Object<M> {
     }
 }
 
-/// Elements as bits, with zeros above, as what they are. `part` is the descriptor of a handle.
+/// Converts zero-extended bits of elements to a value of their type. `part` returns the descriptor of a handle.
 pub(super) fn value<M>(ty: u32, bits: &[u64], part: impl Fn(u64) -> Dnn<M>) -> Dnn<Value<M>> {
     Ok(match ty {
         FLOAT => Value::Floats(bits.iter().map(|&bits| f64::from(f32::from_bits(bits as u32))).collect()),

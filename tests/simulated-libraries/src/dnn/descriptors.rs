@@ -1,23 +1,23 @@
-//! Descriptors of tensors and convolutions, with the limits of NVIDIA's documentation of their attributes.
+//! Descriptors of tensors and convolutions, with the limits of their attributes in NVIDIA's documentation.
 
 use super::{Dnn, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
 
-/// Elements of an array with all that lies between them, at most.
+/// Maximum number of elements of an array, gaps included.
 const MOST_ELEMENTS: u64 = 2 << 30;
 
-/// `CUDNN_BACKEND_TENSOR_DESCRIPTOR`: batch, channels, spatial dimensions; of a filter, output channels, input channels
-/// of a group, spatial dimensions.
+/// `CUDNN_BACKEND_TENSOR_DESCRIPTOR`. Dimensions are batch, channels, spatial dimensions; those of a filter are output
+/// channels, input channels of a group, spatial dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TensorDescriptor {
     pub id: i64,
     pub element: Element,
     pub sizes: Vec<usize>,
-    /// In elements.
+    /// Strides in elements.
     pub strides: Vec<usize>,
     pub alignment: u64,
-    /// Whether it is in no memory.
+    /// Whether the tensor is an intermediate result without memory.
     pub is_virtual: bool,
 }
 
@@ -27,12 +27,12 @@ pub(super) struct ConvolutionDescriptor {
     pub padding: Vec<usize>,
     pub stride: Vec<usize>,
     pub dilation: Vec<usize>,
-    /// Whether the filter runs backwards.
+    /// Whether the filter is reversed (a true convolution instead of a cross-correlation).
     pub is_turned: bool,
     pub compute: Element,
 }
 
-/// `cudnnDataType_t`, as far as it is simulated.
+/// Converts a `cudnnDataType_t`; other types are not simulated.
 pub(super) fn element(number: i64) -> Dnn<Element> {
     Ok(match number {
         0 => Element::F32,
@@ -43,7 +43,7 @@ pub(super) fn element(number: i64) -> Dnn<Element> {
     })
 }
 
-/// Numbers of which none is less than that.
+/// Converts numbers, none of which may be below `least`.
 fn numbers(what: &str, list: &[i64], least: i64) -> Dnn<Vec<usize>> {
     let number = |&number: &i64| match usize::try_from(number) {
         Ok(size) if number >= least => Ok(size),
@@ -71,14 +71,14 @@ impl TensorDescriptor {
         Ok(tensor)
     }
 
-    /// Elements from the first one to the last one.
+    /// Returns the number of elements from the first to the last one, gaps included.
     pub fn extent(&self) -> u64 {
         let reach = |(size, stride): (&usize, &usize)| (*size as u64 - 1).saturating_mul(*stride as u64);
         self.sizes.iter().zip(&self.strides).map(reach).fold(1, u64::saturating_add)
     }
 
-    /// Whether elements lie without gaps, channels innermost or right after the batch. Strides of single elements say
-    /// nothing.
+    /// Whether the tensor is dense, with channels innermost or right after the batch. Strides of dimensions of size one
+    /// are ignored.
     pub fn lies(&self, channels_last: bool) -> bool {
         let rank = self.sizes.len();
         let mut order: Vec<usize> = (0..rank).collect();
@@ -96,7 +96,8 @@ impl TensorDescriptor {
 }
 
 impl ConvolutionDescriptor {
-    /// Of paddings before and after, strides and dilations, one for each spatial dimension.
+    /// Creates a descriptor from padding before and after, strides and dilations, with one number for each spatial
+    /// dimension.
     pub fn new(rank: i64, lists: [&[i64]; 4], mode: i64, compute: i64) -> Dnn<ConvolutionDescriptor> {
         let [before, after, stride, dilation] = lists;
         if lists.iter().any(|list| i64::try_from(list.len()) != Ok(rank)) {

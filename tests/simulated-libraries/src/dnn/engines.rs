@@ -1,7 +1,7 @@
-//! Engines that compute a graph, with their numerical notes, and the heuristics that propose them.
+//! Engines that compute a graph, their numerical notes, and the heuristics that propose them.
 //!
-//! Engines whose notes warn of something stand first, and do what the notes warn of: who takes them though the program
-//! does not allow it has wrong results.
+//! Engines whose notes warn of a deviation are proposed first, and deviate as the notes say. So a program that takes
+//! them without allowing the deviation gets wrong results.
 
 use super::rules::{ConvolutionKind, Graph, Step};
 use crate::element::Element;
@@ -14,30 +14,30 @@ const NONDETERMINISTIC: u32 = 4;
 const WINOGRAD: u32 = 5;
 const STRICT_NAN_PROP: u32 = 9;
 
-/// Workspaces are of whole units.
+/// Workspace sizes are multiples of this.
 const UNIT: usize = 256;
 
-/// A way to compute a graph.
+/// Method to compute a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
-    /// One number that is not finite makes NaN of all.
+    /// Turns all results to NaN if one operand is not finite.
     Winograd,
-    /// f32 is rounded to f16.
+    /// Rounds f32 operands to f16.
     Narrowed,
-    /// Sums have the digits of bf16.
+    /// Rounds sums to the precision of bf16.
     ShortSums,
-    /// Sums are in another order each time.
+    /// Changes the order of sums in each call.
     Atomic,
-    /// Tensor cores: f32 is rounded to TF32.
+    /// Uses tensor cores, which round f32 operands to TF32.
     TensorCores,
-    /// In tiles, with a workspace; `relu` makes 0 of NaN.
+    /// Computes in tiles, with a workspace; its `relu` turns NaN into 0.
     Tiles,
-    /// Without anything of the kind.
+    /// Has no deviation.
     Direct,
 }
 
 impl Engine {
-    /// Its notes.
+    /// Returns the numerical notes.
     pub fn notes(self) -> &'static [u32] {
         match self {
             Engine::Winograd => &[WINOGRAD, STRICT_NAN_PROP],
@@ -50,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// Whether it computes a graph on a GPU of that compute capability.
+    /// Whether the engine supports a graph on a GPU of a compute capability.
     fn takes(self, graph: &Graph, capability: u32) -> bool {
         let convolution = &graph.convolution;
         let element = convolution.input.element;
@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of workspace.
+    /// Returns the bytes of workspace.
     pub fn workspace(self, graph: &Graph) -> usize {
         let filter: usize = graph.convolution.filter.sizes.iter().product();
         let bytes = match self {
@@ -84,8 +84,8 @@ pub(super) const HEURISTIC_B: i64 = 1;
 pub(super) const HEURISTIC_FALLBACK: i64 = 2;
 pub(super) const HEURISTIC_A: i64 = 3;
 
-/// Engines for a graph in a mode, the best first. Convolutions with holes are for mode B, and have nothing done after
-/// them; those of groups are for the fallback.
+/// Returns the engines for a graph in a heuristic mode, the best first. Dilated convolutions need mode B and cannot
+/// have an epilogue; grouped convolutions need the fallback mode.
 pub(super) fn proposed(graph: &Graph, mode: i64, capability: u32) -> Vec<Engine> {
     use Engine::{Atomic, Direct, Narrowed, ShortSums, TensorCores, Tiles, Winograd};
     let convolution = &graph.convolution;

@@ -1,4 +1,4 @@
-//! Meaning of finalised descriptors: tensors, operations, graphs of them, configurations of engines, plans, arrays.
+//! Values of finalised descriptors: tensors, operations, operation graphs, engine configurations, plans, variant packs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{Dnn, Status};
 use crate::element::Element;
 use crate::refusal::{none, wrong};
 
-/// The meaning of a descriptor.
+/// Value of a finalised descriptor.
 #[derive(Clone, Debug)]
 pub(super) enum Made {
     Tensor(Arc<TensorDescriptor>),
@@ -28,28 +28,28 @@ pub(super) enum Made {
     Pack(Arc<VariantPack>),
 }
 
-/// An operation of a graph.
+/// Operation of a graph.
 #[derive(Debug)]
 pub(super) enum Operation {
     Convolution(Convolution),
     Pointwise { step: Step, x: TensorDescriptor, other: Option<TensorDescriptor>, y: TensorDescriptor },
 }
 
-/// An engine for a graph.
+/// Engine configuration: an engine for a graph.
 #[derive(Clone, Debug)]
 pub(super) struct Configuration {
     pub graph: Arc<Graph>,
     pub engine: Engine,
 }
 
-/// A configuration that can be executed.
+/// Executable plan.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub handle: i64,
     pub configuration: Configuration,
 }
 
-/// Addresses of arrays.
+/// Variant pack: addresses of arrays.
 #[derive(Debug)]
 pub(super) struct VariantPack {
     pub ids: Vec<i64>,
@@ -57,7 +57,7 @@ pub(super) struct VariantPack {
     pub workspace: u64,
 }
 
-/// Reads a descriptor of that kind, all of whose attributes are there.
+/// Makes the value of a descriptor, whose required attributes are set.
 pub(super) fn make(kind: u32, object: &Object<Made>, capability: u32) -> Dnn<Made> {
     match kind {
         TENSOR => {
@@ -73,7 +73,7 @@ pub(super) fn make(kind: u32, object: &Object<Made>, capability: u32) -> Dnn<Mad
             Ok(Made::Tensor(Arc::new(tensor)))
         }
         CONVOLUTION => {
-            // Paddings before and after, strides, dilations.
+            // Padding before and after, strides, dilations.
             let lists = [105, 104, 103, 102].map(|name| object.integers(name));
             let made =
                 ConvolutionDescriptor::new(object.integer(106), lists, object.integer(101), object.integer(100))?;
@@ -114,7 +114,7 @@ fn pointwise(object: &Object<Made>) -> Dnn<Made> {
 }
 
 fn convolution(object: &Object<Made>, kind: ConvolutionKind, capability: u32) -> Dnn<Made> {
-    // Factors, the convolution, and the arrays in the order of the operation.
+    // First attribute (alpha), and the attributes of the arrays; the convolution's descriptor is at `first + 2`.
     let (first, [input, filter, output]) = match kind {
         ConvolutionKind::Forward => (700, [704, 703, 705]),
         ConvolutionKind::BackwardData => (706, [710, 709, 711]),
@@ -194,7 +194,7 @@ fn graph(object: &Object<Made>, capability: u32) -> Dnn<Made> {
     Ok(Made::Graph(Arc::new(graph)))
 }
 
-/// Sees that a number stands for one tensor.
+/// Checks that each tensor id is used for one tensor only.
 fn check_ids(operations: &[&Operation]) -> Dnn {
     let tensors = operations.iter().flat_map(|operation| match operation {
         Operation::Convolution(Convolution { input, filter, output, .. }) => vec![input, filter, output],

@@ -1,12 +1,12 @@
-//! cuDNN: convolutions and their gradients, with what comes after them, by its graph interface.
+//! Simulated cuDNN: convolutions and their gradients, with epilogues, through the graph API.
 //!
 //! ```text
-//! abi             the functions, and memory of attributes
-//!   attributes      which descriptor has which, of which type and how many
-//!     graph           meaning of finalised descriptors: tensors, operations, graphs, configurations, plans
-//!       engines         ways to compute graphs, with notes, and the heuristics' answers
-//!         rules           convolutions whose sizes and types fit
-//!         work            plain loops, with the faults that notes warn of
+//! abi            exported functions, and memory of attributes
+//!   attributes   rules for the attributes of each descriptor: type, number of elements
+//!     graph      values of finalised descriptors: tensors, operations, graphs, configurations, plans
+//!       engines  engines with their numerical notes, and results of the heuristics
+//!         rules  checks of sizes and types of convolutions
+//!   work         execution by plain loops, with the deviations that notes warn of
 //! ```
 
 mod abi;
@@ -21,7 +21,7 @@ mod work;
 
 use crate::refusal::LibraryResult;
 
-/// Status of calls, by the names of NVIDIA's header.
+/// Status of a call, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub u32);
 
@@ -42,7 +42,7 @@ impl Status {
     pub const ARCH_MISMATCH: Status = Status(3007);
     pub const EXECUTION_FAILED: Status = Status(5000);
 
-    /// Its name.
+    /// Returns the name in the header.
     pub fn name(self) -> &'static std::ffi::CStr {
         match self {
             Status::SUCCESS => c"CUDNN_STATUS_SUCCESS",
@@ -65,5 +65,5 @@ impl Status {
     }
 }
 
-/// Result of a call of this library.
+/// Result of a cuDNN call.
 type Dnn<T = ()> = LibraryResult<T, Status>;

@@ -1,11 +1,11 @@
-//! Convolutions whose sizes and types fit to each other, and graphs of one and what comes after it.
+//! Checks of the sizes and types of convolutions, and graphs of a convolution with its epilogue.
 
 use super::descriptors::{ConvolutionDescriptor, TensorDescriptor};
 use super::{Dnn, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
 
-/// The one of the three arrays that is computed from the others.
+/// Array that a convolution computes from the two others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConvolutionKind {
     Forward,
@@ -13,7 +13,7 @@ pub(super) enum ConvolutionKind {
     BackwardFilter,
 }
 
-/// A convolution with all its descriptions.
+/// Convolution with all its descriptors.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Convolution {
     pub kind: ConvolutionKind,
@@ -25,7 +25,7 @@ pub(super) struct Convolution {
     pub beta: f64,
 }
 
-/// A function of each element.
+/// Elementwise operation of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Add,
@@ -33,21 +33,21 @@ pub(super) enum Step {
     Gelu,
 }
 
-/// A convolution, and what comes after it.
+/// Convolution with its epilogue.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub handle: i64,
     pub capability: u32,
     pub convolution: Convolution,
     pub steps: Vec<Step>,
-    /// The array that is added.
+    /// Tensor that is added.
     pub bias: Option<TensorDescriptor>,
-    /// The array at the end.
+    /// Result of the graph.
     pub result: TensorDescriptor,
 }
 
 impl Graph {
-    /// The tensors of the convolution, the bias and the result.
+    /// Returns the tensors of the convolution, the bias and the result.
     pub fn tensors(&self) -> impl Iterator<Item = &TensorDescriptor> {
         let Convolution { input, filter, output, .. } = &self.convolution;
         [input, filter, output].into_iter().chain(&self.bias).chain([&self.result])
@@ -55,7 +55,7 @@ impl Graph {
 }
 
 impl Convolution {
-    /// The tensor that is computed.
+    /// Returns the tensor that the convolution computes.
     pub fn made(&self) -> &TensorDescriptor {
         match self.kind {
             ConvolutionKind::Forward => &self.output,
@@ -64,12 +64,12 @@ impl Convolution {
         }
     }
 
-    /// Independent groups of channels.
+    /// Returns the number of groups of channels.
     pub fn groups(&self) -> usize {
         self.input.sizes[1] / self.filter.sizes[1]
     }
 
-    /// Sees that descriptions fit to each other.
+    /// Checks that descriptors match.
     pub fn check(&self, capability: u32) -> Dnn {
         let Convolution { input, filter, output, operation, .. } = self;
         let bad = |why: &str| wrong(Status::SHAPE_MISMATCH, format!("{why}: {self:?}"));
@@ -104,7 +104,7 @@ impl Convolution {
             Element::Bf16 => operation.compute == Element::F32,
             other => operation.compute == other,
         };
-        // What goes on without memory may be of the type of sums.
+        // A virtual tensor may have the compute type.
         let made = output.element == element || (output.is_virtual && output.element == operation.compute);
         if filter.element != element || !made || !fits {
             return wrong(Status::NOT_SUPPORTED, format!("no such combination of types: {self:?}"));
@@ -116,7 +116,7 @@ impl Convolution {
     }
 }
 
-/// Output size of a spatial dimension; none if it is too short.
+/// Returns the output size of a spatial dimension; `None` if the input is too short.
 fn output_size(convolution: &Convolution, dimension: usize) -> Option<usize> {
     let ConvolutionDescriptor { padding, stride, dilation, .. } = &convolution.operation;
     let reach = (convolution.filter.sizes[2 + dimension] - 1).checked_mul(dilation[dimension])? + 1;

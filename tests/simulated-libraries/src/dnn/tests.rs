@@ -1,4 +1,4 @@
-//! Tests of cuDNN calls that are refused, and of their status codes; of engines and what heuristics answer.
+//! Tests of refused cuDNN calls and their status codes, of engines, and of results of the heuristics.
 
 use super::attributes::{
     BACKWARD_DATA, CONVOLUTION, CONVOLUTION_MODE, DATA_TYPE, DESCRIPTOR, ENGINE_CONFIGURATION, FLOAT, FORWARD, GRAPH,
@@ -22,12 +22,12 @@ fn status<T: std::fmt::Debug>(answer: Dnn<T>) -> Status {
     answer.unwrap_err().status
 }
 
-/// As on a GPU of sm_90.
+/// Makes the value of a descriptor on a GPU of sm_90.
 fn make(kind: u32, object: &Object<Made>) -> Dnn<Made> {
     graph::make(kind, object, 90)
 }
 
-/// A descriptor with integers of those attributes, and descriptors of those.
+/// Returns a descriptor with attributes that are integers, and attributes that are descriptors.
 fn object(kind: u32, integers: &[(u32, &[i64])], parts: &[(u32, &[&Made])]) -> Object<Made> {
     let mut object = Object::new(kind).unwrap();
     for &(name, numbers) in integers {
@@ -39,7 +39,7 @@ fn object(kind: u32, integers: &[(u32, &[i64])], parts: &[(u32, &[&Made])]) -> O
     object
 }
 
-/// The meaning of such a descriptor once it is finalised.
+/// Returns the value of such a descriptor after it is finalised.
 fn made(kind: u32, integers: &[(u32, &[i64])], parts: &[(u32, &[&Made])]) -> Dnn<Made> {
     let mut object = object(kind, integers, parts);
     object.finalize(make)?;
@@ -52,7 +52,7 @@ fn tensor(id: i64, ty: i64, sizes: &[i64], strides: &[i64], is_virtual: bool) ->
     made(TENSOR, &list, &[])
 }
 
-/// 2 images of channels, 5 by 6, channels first.
+/// Returns a tensor of two 5x6 images, channels first.
 fn images(id: i64, ty: i64, channels: i64, is_virtual: bool) -> Made {
     tensor(id, ty, &[2, channels, 5, 6], &[30 * channels, 30, 6, 1], is_virtual).unwrap()
 }
@@ -71,7 +71,7 @@ fn window(padding: i64, dilation: i64, compute: i64) -> Dnn<Made> {
     made(CONVOLUTION, &list, &[])
 }
 
-/// A layer of 3 channels with 4 filters of 3 by 3 and one zero on each side, to a tensor.
+/// Returns a convolution of 3 channels with 4 filters of 3x3 and padding 1 to an output tensor.
 fn layer(ty: i64, window: &Made, output: &Made) -> Dnn<Made> {
     let filter = tensor(2, ty, &[4, 3, 3, 3], &[27, 9, 3, 1], false)?;
     let parts: [(u32, &[&Made]); 4] =

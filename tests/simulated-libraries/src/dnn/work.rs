@@ -20,18 +20,18 @@ use crate::workspace::Workspace;
 /// Alignment of workspaces.
 const WORKSPACE_ALIGNMENT: u64 = 16;
 
-/// A graph with its arrays, all of it checked.
+/// Graph with its arrays, fully checked.
 #[derive(Clone, Debug)]
 pub(super) struct Convolving {
     graph: Arc<Graph>,
     engine: Engine,
-    /// Input, filter, output, of which one is the result.
+    /// Addresses of input, filter and output, one of which is the result.
     arrays: [u64; 3],
     bias: u64,
 }
 
 impl Convolving {
-    /// Of arrays that are there, aligned, and apart.
+    /// Checks that arrays are not null, aligned, and disjoint.
     pub fn new(configuration: &Configuration, pack: &VariantPack) -> Dnn<(Convolving, Workspace)> {
         let Configuration { graph, engine } = configuration;
         let address = |tensor: &TensorDescriptor| {
@@ -70,14 +70,15 @@ impl Convolving {
     }
 }
 
-/// An array out of memory, row major: two dimensions and three spatial ones, the first of which may be missing there.
+/// Array read from memory, row-major, with two dimensions and three spatial ones; missing spatial dimensions are first
+/// and have size one.
 struct TensorArray {
     sizes: [usize; 5],
     numbers: Vec<f64>,
 }
 
 impl TensorArray {
-    /// Content of memory, or zeros.
+    /// Reads an array if `is_known`, otherwise returns zeros.
     fn read(
         memory: &mut Memory,
         address: u64,
@@ -105,7 +106,7 @@ impl TensorArray {
     }
 }
 
-/// Addresses of elements, in row-major order.
+/// Returns the offsets of elements, in row-major order.
 fn places(tensor: &TensorDescriptor) -> Vec<u64> {
     let mut places = vec![0];
     for (&size, &stride) in tensor.sizes.iter().zip(&tensor.strides) {
@@ -115,7 +116,7 @@ fn places(tensor: &TensorDescriptor) -> Vec<u64> {
     places
 }
 
-/// Two numbers and three spatial ones.
+/// Pads a list of two numbers and up to three spatial ones.
 fn padded(numbers: &[usize], missing: usize) -> [usize; 5] {
     let mut all = [missing; 5];
     let (first, rest) = numbers.split_at(2);
@@ -124,7 +125,7 @@ fn padded(numbers: &[usize], missing: usize) -> [usize; 5] {
     all
 }
 
-/// Three spatial numbers.
+/// Pads a list of up to three spatial numbers.
 fn spatial(numbers: &[usize], missing: usize) -> [usize; 3] {
     let mut all = [missing; 3];
     all[3 - numbers.len()..].copy_from_slice(numbers);
@@ -132,7 +133,7 @@ fn spatial(numbers: &[usize], missing: usize) -> [usize; 3] {
 }
 
 impl Convolving {
-    /// Does it.
+    /// Executes the call.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
         let Convolution { kind, input, filter, output, alpha, beta, .. } = &self.graph.convolution;
         let [input_at, filter_at, output_at] = self.arrays;
@@ -160,7 +161,7 @@ impl Convolving {
         made.write(memory, address, result)
     }
 
-    /// A factor as the engine multiplies it.
+    /// Returns an operand in the precision of the engine.
     fn factor(&self, number: f64) -> f64 {
         match (self.engine, self.graph.convolution.input.element) {
             (Engine::TensorCores, Element::F32) => tf32((number, 0.0)).0,
@@ -169,7 +170,7 @@ impl Convolving {
         }
     }
 
-    /// A sum as the engine has it.
+    /// Returns a sum in the precision of the engine.
     fn rounded(&self, number: f64, are_finite: bool) -> f64 {
         static CALLS: AtomicU32 = AtomicU32::new(0);
         match self.engine {
@@ -180,7 +181,7 @@ impl Convolving {
         }
     }
 
-    /// Goes on after the convolution: the bias, and an activation.
+    /// Applies the epilogue: bias and activation.
     fn go_on(&self, memory: &mut Memory, made: &mut TensorArray) -> Result<(), Problem> {
         let bias = match &self.graph.bias {
             Some(tensor) => TensorArray::read(memory, self.bias, tensor, true)?.numbers,
@@ -209,8 +210,8 @@ impl Convolving {
         Ok(())
     }
 
-    /// Adds all products to the array that is computed: `y[n, k, p] += x[n, c, p * stride + r * dilation - padding]
-    /// w[k, c, r]`, or one of its derivatives.
+    /// Adds all products to the computed array: `y[n, k, p] += x[n, c, p * stride + r * dilation - padding] w[k, c,
+    /// r]`, or the corresponding sum for one of the gradients.
     fn sum(&self, x: &mut TensorArray, w: &mut TensorArray, y: &mut TensorArray) {
         let convolution = &self.graph.convolution;
         let Convolution { kind, operation, .. } = convolution;
@@ -244,7 +245,7 @@ impl Convolving {
     }
 }
 
-/// All places of a block of three dimensions.
+/// Returns all indices of a three-dimensional block.
 fn grid([a, b, c]: [usize; 3]) -> Vec<[usize; 3]> {
     (0..a).flat_map(|i| (0..b).flat_map(move |j| (0..c).map(move |k| [i, j, k]))).collect()
 }

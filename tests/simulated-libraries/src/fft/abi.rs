@@ -14,13 +14,13 @@ use crate::handles::Handles;
 use crate::refusal::wrong;
 use crate::workspace::Workspace;
 
-/// 11.3.3.
+/// Version 11.3.3.
 const VERSION: c_int = 11_303;
 
-/// Plans are numbers of C's: their handles without the upper half, and counted one by one.
+/// Plans. Their handles are C integers that count from one.
 static PLANS: Mutex<Handles<FftPlan>> = Mutex::new(Handles::new("a plan", 0));
 
-/// Makes a call; errors in it are reported.
+/// Makes a call; misuse is reported.
 fn call(name: &str, work: impl FnOnce(&mut Handles<FftPlan>) -> Fft) -> u32 {
     let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut plans) {
@@ -29,12 +29,12 @@ fn call(name: &str, work: impl FnOnce(&mut Handles<FftPlan>) -> Fft) -> u32 {
     }
 }
 
-/// A plan that there is.
+/// Returns the plan of a handle, or `CUFFT_INVALID_PLAN`.
 fn known<T>(found: Result<T, String>) -> Fft<T> {
     found.or_else(|sentence| wrong(Status::INVALID_PLAN, sentence))
 }
 
-/// Requirement on an address.
+/// Converts the error of an address to `CUFFT_INVALID_VALUE`.
 fn place(put: Result<(), String>) -> Fft {
     put.or_else(|sentence| wrong(Status::INVALID_VALUE, sentence))
 }
@@ -45,7 +45,7 @@ fn handle(plan: c_int) -> u64 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cufftGetVersion(version: *mut c_int) -> u32 {
-    // SAFETY: as for `put`, by the interface.
+    // SAFETY: the API's contract implies that of `put`.
     call("cufftGetVersion", |_| place(unsafe { put(version, VERSION) }))
 }
 
@@ -53,7 +53,7 @@ unsafe extern "C" fn cufftGetVersion(version: *mut c_int) -> u32 {
 unsafe extern "C" fn cufftCreate(made: *mut c_int) -> u32 {
     call("cufftCreate", |plans| {
         let plan = plans.add(FftPlan::default()) as c_int;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         place(unsafe { put(made, plan) })
     })
 }
@@ -107,14 +107,14 @@ unsafe extern "C" fn cufftMakePlanMany64(
         if sizes.is_null() {
             return wrong(Status::INVALID_VALUE, "the list of sizes is null");
         }
-        // SAFETY: it is not null, so by the interface there are `rank` numbers.
+        // SAFETY: `sizes` is not null, so by the API's contract there are `rank` numbers.
         let needed = plan.make(unsafe { std::slice::from_raw_parts(sizes, rank) }, number, batch)?;
-        // SAFETY: as for `put`, by the interface.
+        // SAFETY: the API's contract implies that of `put`.
         place(unsafe { put(bytes, needed) })
     })
 }
 
-/// Sends a plan's transform.
+/// Submits a plan's transform to its stream.
 fn execute(name: &'static str, plan: c_int, number: u32, arrays: [*mut c_void; 2], sign: c_int) -> u32 {
     call(name, |plans| {
         let plan = known(plans.get(handle(plan)))?;

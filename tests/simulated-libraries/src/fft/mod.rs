@@ -1,4 +1,4 @@
-//! cuFFT: Fourier transforms.
+//! Simulated cuFFT: Fourier transforms.
 
 mod abi;
 mod plan;
@@ -8,7 +8,7 @@ mod work;
 
 use crate::refusal::LibraryResult;
 
-/// Status of calls, by the names of NVIDIA's header.
+/// Status of a call, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub u32);
 
@@ -25,5 +25,5 @@ impl Status {
     pub const NOT_SUPPORTED: Status = Status(16);
 }
 
-/// Result of a call of this library.
+/// Result of a cuFFT call.
 type Fft<T = ()> = LibraryResult<T, Status>;

@@ -5,27 +5,27 @@ use crate::arguments::overlaps;
 use crate::element::Element;
 use crate::refusal::wrong;
 
-/// `cufftHandle` stands for one.
+/// Plan of a `cufftHandle`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FftPlan {
     pub stream: u64,
-    /// Whether the caller brings the memory.
+    /// Whether the caller provides the work area.
     brings_memory: bool,
     made: Option<Transform>,
     work_area: Option<u64>,
 }
 
-/// The transformed array.
+/// Transform of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transform {
     pub kind: TransformKind,
     pub is_double: bool,
-    /// One to three dimensions, of the side that is not cut in half.
+    /// Sizes of one to three dimensions, on the side with full (not half) spectra.
     pub sizes: Vec<usize>,
     pub batch: usize,
 }
 
-/// Kinds of input and output.
+/// Kind of transform: C2C, R2C or C2R.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransformKind {
     Complex,
@@ -33,11 +33,11 @@ pub(super) enum TransformKind {
     ComplexToReal,
 }
 
-/// Bytes of all arrays of one side, at most.
+/// Maximum number of bytes of all arrays of the input or output.
 const MOST_BYTES: usize = 1 << 40;
 
 impl TransformKind {
-    /// `cufftType`: the kind, and whether numbers are doubles.
+    /// Converts a `cufftType` to the kind, and whether numbers are in double precision.
     pub fn of(number: u32) -> Fft<(TransformKind, bool)> {
         Ok(match number {
             0x29 => (TransformKind::Complex, false),
@@ -52,14 +52,14 @@ impl TransformKind {
 }
 
 impl Transform {
-    /// Elements of an array, on the side that is cut in half if there is one.
+    /// Returns the number of elements of an array, on the side with half spectra if `is_half`.
     fn elements(&self, is_half: bool) -> usize {
         let (last, others) = self.sizes.split_last().map_or((1, &[][..]), |(last, others)| (*last, others));
         let last = if is_half { last / 2 + 1 } else { last };
         others.iter().fold(last, |count, size| count.saturating_mul(*size))
     }
 
-    /// Element type and number of all elements of input and output.
+    /// Returns the element type and total number of elements of input and output.
     pub fn sides(&self) -> [(Element, usize); 2] {
         let (real, complex) = if self.is_double { (Element::F64, Element::C128) } else { (Element::F32, Element::C64) };
         let side = |element, is_half| (element, self.elements(is_half).saturating_mul(self.batch));
@@ -70,8 +70,8 @@ impl Transform {
         }
     }
 
-    /// Bytes that it needs for itself: nothing for short arrays whose sizes are powers of two. Never mind how they are
-    /// aligned.
+    /// Returns the bytes of the work area: none for one-dimensional transforms whose size is a power of two. The size
+    /// does not depend on the alignment of arrays.
     pub fn workspace(&self) -> usize {
         if self.sizes.len() == 1 && self.sizes[0].is_power_of_two() {
             return 0;
@@ -89,7 +89,7 @@ impl FftPlan {
         Ok(())
     }
 
-    /// Makes it: bytes of the memory that it needs for itself.
+    /// Makes the plan; returns the bytes of its work area.
     pub fn make(&mut self, sizes: &[i64], number: u32, batch: i64) -> Fft<usize> {
         if self.made.is_some() {
             return wrong(Status::INVALID_PLAN, "the plan is made already");
@@ -119,7 +119,8 @@ impl FftPlan {
         Ok(())
     }
 
-    /// The transform from one address to another one, with its memory, if it is of that type.
+    /// Returns the transform between two addresses, with the address and size of its work area, if the plan is of type
+    /// `number`.
     pub fn checked(&self, number: u32, input: u64, output: u64) -> Fft<(Transform, (u64, usize))> {
         let Some(transform) = &self.made else {
             return wrong(Status::INVALID_PLAN, "a plan is used before it is made");
@@ -153,7 +154,7 @@ impl FftPlan {
         Ok((transform.clone(), work))
     }
 
-    /// Address and bytes of the memory that the caller brings.
+    /// Returns the address and size of the work area that the caller provides.
     fn memory(&self, transform: &Transform) -> Fft<(u64, usize)> {
         let bytes = transform.workspace();
         if !self.brings_memory || bytes == 0 {

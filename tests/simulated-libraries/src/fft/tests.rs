@@ -11,7 +11,7 @@ fn status<T: std::fmt::Debug>(answer: Fft<T>) -> Status {
     answer.unwrap_err().status
 }
 
-/// A plan whose caller brings the memory.
+/// Returns a plan whose work area the caller provides.
 fn made(sizes: &[i64], number: u32) -> FftPlan {
     let mut plan = FftPlan::default();
     plan.set_auto_allocation(false).unwrap();

@@ -1,4 +1,4 @@
-//! Execution of Fourier transforms in device memory. Nothing is divided.
+//! Execution of Fourier transforms in device memory, unnormalized.
 
 use std::f64::consts::TAU;
 
@@ -8,24 +8,24 @@ use simulated_gpu::machine::Memory;
 use super::plan::{Transform, TransformKind};
 use crate::element::Number;
 
-/// A transform with its arrays, all of it checked.
+/// Transform with its arrays, fully checked.
 #[derive(Clone, Debug)]
 pub(super) struct Transforming {
     pub transform: Transform,
-    /// -1 or 1, of the exponents.
+    /// Sign of the exponent: -1 or 1.
     pub sign: f64,
     pub input: u64,
     pub output: u64,
 }
 
 impl Transforming {
-    /// Does it.
+    /// Executes the call.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
         let Transforming { transform, input, output, .. } = self;
         let [(from, read), (to, _)] = transform.sides();
         let numbers = from.read(memory, *input, read)?;
         if transform.kind == TransformKind::ComplexToReal {
-            // The library may use it for intermediate results.
+            // A C2R transform may overwrite its input.
             memory.forget(*input, read * from.bytes())?;
         }
         to.write(memory, *output, &self.transformed(numbers))
@@ -52,7 +52,7 @@ impl Transforming {
     }
 }
 
-/// All of a line whose first half is given; numbers that are their own mirror images count as real.
+/// Expands half of a Hermitian line; elements that equal their own mirror image are taken as real.
 fn mirrored(line: &[Number], n: usize) -> Vec<Number> {
     let number = |k: usize| match k {
         0 => (line[0].0, 0.0),
@@ -63,7 +63,7 @@ fn mirrored(line: &[Number], n: usize) -> Vec<Number> {
     (0..n).map(number).collect()
 }
 
-/// Transforms the lines along a dimension of each array.
+/// Transforms all lines along a dimension.
 fn along(numbers: &[Number], sizes: &[usize], dimension: usize, sign: f64) -> Vec<Number> {
     let (n, stride) = (sizes[dimension], sizes[dimension + 1..].iter().product::<usize>());
     let mut made = numbers.to_vec();
@@ -78,7 +78,7 @@ fn along(numbers: &[Number], sizes: &[usize], dimension: usize, sign: f64) -> Ve
     made
 }
 
-/// `sum over j of x[j] exp(sign * 2 pi i j k / n)` for all `k`; by halves as long as there are any.
+/// Computes `sum over j of x[j] exp(sign * 2 pi i j k / n)` for all `k`, recursively by halves while `n` is even.
 fn line_of(line: &[Number], sign: f64) -> Vec<Number> {
     let n = line.len();
     let root = |power: usize| {
