@@ -1,9 +1,9 @@
-//! A program on the one platform that a crate's features give.
+//! Test program for the single platform that a crate's features select.
 
 use xla::hlo::text::parse_module;
 use xla::{Availability, Client, CompileOptions, ElementType, Literal, Scalar, VerifiedModule};
 
-/// Runs a program on `platform`, beside which there is only the interpreter.
+/// Runs a program on `platform`, which must be the only platform in addition to the interpreter.
 pub fn only(platform: &str) -> xla::Result<String> {
     let registry = xla::registry();
     let mut usable = Vec::new();

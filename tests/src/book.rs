@@ -1,4 +1,4 @@
-//! The examples of the book, as documentation tests.
+//! Examples of the book, as documentation tests.
 
 macro_rules! pages {
     ($($name:ident = $file:literal;)*) => {

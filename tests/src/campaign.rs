@@ -18,56 +18,56 @@ use crate::worker::{Reply, Request};
 /// Programs and limits of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The families, which take turns.
+    /// Families of programs, tried in rotation.
     pub families: Vec<Family>,
-    /// The first seed of each family.
+    /// First seed of each family.
     pub first_seed: u64,
-    /// Programs of each family, at most.
+    /// Maximum number of programs of each family.
     pub programs: Option<u64>,
-    /// No new program is started after that.
+    /// Time after which no new program is started.
     pub time: Option<Duration>,
-    /// Workers at the same time.
+    /// Number of concurrent workers.
     pub jobs: usize,
-    /// The command that starts a worker.
+    /// Command that starts a worker.
     pub worker: Vec<String>,
-    /// Folder of failing programs.
+    /// Folder for failing programs.
     pub keep: PathBuf,
-    /// It ends with that many failures.
+    /// Number of failures at which the campaign ends.
     pub most_failures: usize,
-    /// Time for one program.
+    /// Time limit of one program.
     pub patience: Duration,
 }
 
-/// A program that failed.
+/// Failing program.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The family.
+    /// Family.
     pub family: Family,
-    /// The seed.
+    /// Seed.
     pub seed: u64,
     /// Kind of the failure.
     pub failure: Failure,
-    /// The small program that fails the same way, as text; the whole one where its text does not fail.
+    /// Text of the shrunk program that fails in the same manner, or of the original one if its text form does not fail.
     pub text: String,
-    /// The file that has it.
+    /// File with the text.
     pub path: PathBuf,
-    /// Instructions of the small program.
+    /// Number of instructions of the shrunk program.
     pub instructions: usize,
 }
 
 /// Summary of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Programs of each family.
+    /// Number of programs tried, by family.
     pub programs: BTreeMap<String, u64>,
-    /// Instructions in all of them.
+    /// Total number of instructions.
     pub instructions: usize,
-    /// The failures.
+    /// Failures.
     pub findings: Vec<Finding>,
 }
 
 impl Summary {
-    /// Number of programs tried.
+    /// Returns the number of programs tried.
     pub fn total(&self) -> u64 {
         self.programs.values().sum()
     }
@@ -80,8 +80,8 @@ struct Progress {
 }
 
 impl Campaign {
-    /// Runs it. After each program, and after each finding was made small, `watch` sees where it stands. An error is
-    /// that no worker can be started or no file be written.
+    /// Runs the campaign. Calls `watch` after each program, and after each failure is shrunk. Returns an error if no
+    /// worker can be started or a file cannot be written.
     pub fn run(&self, watch: &(dyn Fn(&Summary) + Sync)) -> Result<Summary> {
         std::fs::create_dir_all(&self.keep)?;
         let progress = Mutex::new(Progress { next: 0, summary: Summary::default() });
@@ -97,7 +97,7 @@ impl Campaign {
         Ok(summary)
     }
 
-    /// The next program, unless it is time to stop.
+    /// Returns the next program, unless the campaign has reached a limit.
     fn take(&self, progress: &Mutex<Progress>, end: Option<Instant>) -> Option<(Family, u64)> {
         let mut progress = progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let number = progress.next;
@@ -135,7 +135,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Writes the program that failed at once, then the smallest one that fails the same way.
+    /// Writes the failing program immediately, then its shrunk form.
     fn finding(&self, isolated: &mut Isolated, family: Family, seed: u64, failure: Failure) -> Result<Finding> {
         let whole = program(family, seed);
         let path = self.keep.join(format!("{}_{seed}.hlo", family.name()));
@@ -148,7 +148,7 @@ impl Campaign {
         Ok(Finding { family, seed, failure, text, path, instructions })
     }
 
-    /// `None` where the program does not fail once it was written and read.
+    /// Shrinks a program; `None` if it does not fail in its text form.
     fn shrunk(
         &self,
         isolated: &mut Isolated,

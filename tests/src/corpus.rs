@@ -1,4 +1,4 @@
-//! Reads the corpus archives of `tests/corpus/suites`: programs with their inputs and expected outputs.
+//! Reader of the corpus archives in `tests/corpus/suites`: programs with their inputs and expected outputs.
 //!
 //! ```
 //! let cases = xla_tests::corpus::suite("dot").unwrap();
@@ -18,55 +18,55 @@ use xla::{ArrayShape, ElementType, Literal};
 use crate::data;
 use crate::generate::epsilon;
 
-/// Roundings by which a result may differ from an expected one that was computed wider.
+/// Roundings by which a result may differ from an expected one that was computed in a wider type.
 const ROUNDINGS: f64 = 8.0;
 
-/// One program of the corpus, all of it in memory.
+/// Program of the corpus, fully in memory.
 pub struct Case {
-    /// The suite it belongs to, such as `dot`.
+    /// Suite of the case, such as `dot`.
     pub suite: String,
-    /// Its name, unique in the suite.
+    /// Name, unique in the suite.
     pub name: String,
-    /// The HLO text.
+    /// HLO text.
     pub module: String,
-    /// An `.npz` archive with `arg0`, `arg1`, ... (`arg0.dev0`, ... for several devices).
+    /// `.npz` archive with `arg0`, `arg1`, ... (`arg0.dev0`, ... for several devices).
     pub inputs: Vec<u8>,
-    /// An `.npz` archive with `out0`, `out1`, ... (`out0.dev0`, ... for several devices): the flattened result.
+    /// `.npz` archive with `out0`, `out1`, ... (`out0.dev0`, ... for several devices): the flattened result.
     pub expected: Vec<u8>,
-    /// Contents of `case.json`.
+    /// Content of `case.json`.
     pub info: Info,
 }
 
-/// The facts about a case that a test needs: see `tests/corpus/README.md` for the rules of comparison.
+/// Properties of a case; see `tests/corpus/README.md` for the rules of comparison.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Info {
     /// Element types that occur in the module, such as `f32`.
     pub dtypes: Vec<String>,
     /// HLO opcodes that occur in the module, such as `dot`.
     pub opcodes: Vec<String>,
-    /// The entry computation's parameters in order (on one device).
+    /// Parameters of the entry computation in order (on one device).
     pub params: Vec<Array>,
-    /// The flattened outputs in order (on one device).
+    /// Flattened outputs in order (on one device).
     pub outputs: Vec<Array>,
     /// Relative tolerance of floating-point and complex outputs; integers and `pred` are compared exactly.
     pub rtol: f64,
     /// Absolute tolerance of floating-point and complex outputs.
     pub atol: f64,
-    /// Whether the sign of a zero counts.
+    /// Whether the sign of a zero is compared.
     #[serde(default)]
     pub signed_zero: bool,
-    /// Devices that take part as replicas.
+    /// Number of replicas.
     #[serde(default = "one")]
     pub num_replicas: u32,
-    /// Devices that take part as partitions.
+    /// Number of partitions.
     #[serde(default = "one")]
     pub num_partitions: u32,
 }
 
-/// The shape of a parameter or an output.
+/// Shape of a parameter or an output.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Array {
-    /// In HLO's spelling without a layout: `f32[8,16]`.
+    /// Shape in HLO's notation without a layout: `f32[8,16]`.
     pub shape: String,
 }
 
@@ -75,19 +75,19 @@ fn one() -> u32 {
 }
 
 impl Case {
-    /// The first opcode of this case that `tests/corpus/not-yet.txt` lists, if any: then the case may fail.
+    /// Returns the first opcode of this case that `tests/corpus/not-yet.txt` lists, if any; such a case may fail.
     pub fn waits_for(&self) -> Option<&str> {
         self.info.opcodes.iter().map(String::as_str).find(|opcode| not_yet().any(|listed| listed == *opcode))
     }
 }
 
-/// The opcodes that the compiler does not have yet, from `tests/corpus/not-yet.txt`.
+/// Returns the opcodes that the compiler does not support yet, from `tests/corpus/not-yet.txt`.
 pub fn not_yet() -> impl Iterator<Item = &'static str> {
     let lines = include_str!("../corpus/not-yet.txt").lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The names of all suites, sorted. The benchmark programs are no suites: see [`bench_program`].
+/// Returns the names of all suites, sorted. Benchmark programs are not a suite: see [`bench_program`].
 pub fn suites() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder())? {
@@ -102,7 +102,7 @@ pub fn suites() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Every case of a suite, sorted by name.
+/// Reads all cases of a suite, sorted by name.
 pub fn suite(name: &str) -> Result<Vec<Case>> {
     let mut folders: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
     for (path, data) in members(name)? {
@@ -112,7 +112,7 @@ pub fn suite(name: &str) -> Result<Vec<Case>> {
     folders.into_iter().map(|(case, files)| read_case(name, case, files)).collect()
 }
 
-/// The names of a suite's cases, sorted.
+/// Returns the names of a suite's cases, sorted.
 pub fn names(suite: &str) -> Result<Vec<String>> {
     let archive = archive(suite)?;
     let mut names = std::collections::BTreeSet::new();
@@ -124,7 +124,7 @@ pub fn names(suite: &str) -> Result<Vec<String>> {
     Ok(names.into_iter().collect())
 }
 
-/// One case of a suite, read from its file.
+/// Reads one case of a suite.
 pub fn case(suite: &str, name: &str) -> Result<Case> {
     let mut archive = archive(suite)?;
     let mut files = BTreeMap::new();
@@ -137,7 +137,7 @@ pub fn case(suite: &str, name: &str) -> Result<Case> {
     read_case(suite, name.to_owned(), files)
 }
 
-/// The HLO text of a benchmark program, such as `encoder_block`.
+/// Returns the HLO text of a benchmark program, such as `encoder_block`.
 pub fn bench_program(name: &str) -> Result<String> {
     let wanted = format!("{name}.hlo");
     let mut found = members("bench")?.into_iter().filter(|(path, _)| *path == wanted);
@@ -145,10 +145,10 @@ pub fn bench_program(name: &str) -> Result<String> {
     text("bench", &path, data)
 }
 
-/// An expected result, and how far the real one may be from it.
+/// Reads an expected result, and the tolerance of its comparison.
 ///
-/// Expected values may be stored wider than the result is: as `f64`, which is then rounded. The tolerance of such a
-/// case is that of `f64`, so a few roundings of the result's own type are allowed beside it.
+/// Expected values may be stored in a wider type than the result's, such as `f64`; they are rounded then. The tolerance
+/// of such a case is that of `f64`, so a few roundings of the result's own type are allowed in addition.
 pub(crate) fn stored(
     archive: &mut npz::Archive,
     name: &str,
@@ -191,7 +191,7 @@ fn archive(name: &str) -> Result<Archive> {
     zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(Error::other)
 }
 
-/// The files of an archive, inflated.
+/// Reads the files of an archive, decompressed.
 fn members(name: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let mut archive = archive(name)?;
     let mut files = Vec::with_capacity(archive.len());

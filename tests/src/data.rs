@@ -1,9 +1,9 @@
-//! Finds the programs of the suites and their expected results.
+//! Location of the programs of the suites and their expected results.
 
 use std::path::PathBuf;
 
-/// The folder with `corpus/suites`, `conformance/programs` and `regressions`: beside the command, if it was carried to
-/// another machine with them, else that of the repository.
+/// Returns the folder with `corpus/suites`, `conformance/programs` and `regressions`: `tests` next to the executable,
+/// if it was copied to another machine with it, otherwise the repository's.
 pub fn folder() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|command| Some(command.parent()?.join("tests")));
     let carried = beside.filter(|folder| folder.join("corpus/suites").is_dir());

@@ -1,7 +1,7 @@
 //! Differential testing: the evaluator, the evaluator after passes, and the platform run the same program.
 //!
-//! Beside that: its text and its message read and written again, the platform without optimisation, and the platform a
-//! second time.
+//! Further checks: round trips through text and protobuf, the platform without optimization, and a second run of the
+//! platform.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,22 +23,23 @@ pub struct Differential {
     options: CompileOptions,
 }
 
-/// Checks beside the platform itself.
+/// Checks in addition to the comparison with the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
-    /// The module, before and after passes, survives the round trips through text and protobuf.
+    /// Whether the module, before and after passes, is checked to survive round trips through text and protobuf.
     pub text: bool,
-    /// The platform computes the same without optimisation.
+    /// Whether the platform is checked without optimization as well.
     pub unoptimized: bool,
-    /// Compiled again it is the same module and returns the same bits.
+    /// Whether a second compilation is checked to give the same module and the same bits.
     pub again: bool,
 }
 
 impl Modes {
-    /// Everything.
+    /// All checks.
     pub const ALL: Modes = Modes { text: true, unoptimized: true, again: true };
 
-    /// Checks of a generated program: over a few seeds everything, which for each of them would take twice as long.
+    /// Returns the checks of a generated program. Text is always checked, the others for every third pair of seeds
+    /// each, since all checks for each program would take twice as long.
     pub fn of_seed(seed: u64) -> Modes {
         Modes { text: true, unoptimized: seed / 2 % 3 == 1, again: seed / 2 % 3 == 2 }
     }
@@ -49,54 +50,54 @@ impl Modes {
 pub struct Failure {
     /// Kind of the failure.
     pub kind: FailureKind,
-    /// The details.
+    /// Details of the failure.
     pub message: String,
 }
 
-/// Kind of the failure.
+/// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
-    /// The generator made something that is not a program, or that the evaluator cannot run.
+    /// The generated program is invalid, or the evaluator cannot run it.
     Generator,
-    /// The process that compiled or ran it died.
+    /// The process that compiled or ran the program crashed.
     Crash,
-    /// It took too long.
+    /// The time limit was exceeded.
     Hang,
-    /// Its text reads as something else.
+    /// The round trip through text changed the program.
     Text,
-    /// Its message reads as something else.
+    /// The round trip through protobuf changed the program.
     Proto,
-    /// It did not compile.
+    /// Compilation failed.
     Compile,
-    /// It did not run.
+    /// Execution failed.
     Run,
-    /// The passes changed its results.
+    /// The passes changed the results.
     Passes,
-    /// The passes kept the meaning; the platform computes something else.
+    /// The passes preserve the results, but the platform's results differ.
     Platform,
-    /// It ran well, but not when it was run again with its arguments donated.
+    /// The second run, with all arguments donated, failed or returned different results.
     SecondRun,
-    /// Without optimisation the platform computes something else.
+    /// The results differ without optimization.
     Unoptimized,
-    /// Compiled again it is another module or returns other bits.
+    /// A second compilation gave another module or other bits.
     Again,
 }
 
 impl Differential {
-    /// Compares the first device of a platform.
+    /// Creates a comparison for the first device of a platform.
     pub fn new(registry: &PlatformRegistry, platform: &str, options: CompileOptions) -> Result<Differential> {
-        // Programs come once.
+        // No cache: each program is compiled once.
         let cache = Arc::new(CompilationCache::new(0));
         Ok(Differential { client: Client::for_device(registry, platform, 0, cache)?, options })
     }
 
-    /// `None` if everybody agrees, in all modes. The error says that the program is none: that it breaks a rule, or
-    /// that the evaluator fails.
+    /// Checks a program in all modes; `None` if all results agree. Returns an error if the program is invalid or the
+    /// evaluator fails.
     pub fn failure(&self, program: &Program) -> Result<Option<Failure>> {
         self.failure_in(program, Modes::ALL)
     }
 
-    /// The same for some modes.
+    /// Checks a program like [`Differential::failure`], in some modes.
     pub fn failure_in(&self, program: &Program, modes: Modes) -> Result<Option<Failure>> {
         let module = VerifiedModule::new(program.module.clone())?;
         let expected = evaluate(&module, program.arguments.clone())?;
@@ -137,7 +138,7 @@ impl Differential {
         Ok(())
     }
 
-    /// Compiles and runs once more, and wants the very same.
+    /// Compiles and runs the program again, and requires the same module and bits.
     fn again(
         &self,
         program: &Program,
@@ -155,14 +156,14 @@ impl Differential {
         Ok(fail_if(FailureKind::Again, message))
     }
 
-    /// The module after the platform's passes, as text, for a message.
+    /// Returns the text of the module after the platform's passes, for messages.
     pub fn optimized(&self, program: &Program) -> Result<String> {
         let module = VerifiedModule::new(program.module.clone())?;
         Ok(self.client.compile(&module, &self.options)?.module().to_string())
     }
 }
 
-/// An error as a failure of that kind.
+/// Returns a function that converts an error to a failure of a kind.
 fn is(kind: FailureKind) -> impl Fn(Error) -> Failure {
     move |error| Failure { kind, message: error.to_string() }
 }
@@ -171,7 +172,7 @@ fn fail_if(kind: FailureKind, message: Option<String>) -> std::result::Result<()
     message.map_or(Ok(()), |message| Err(Failure { kind, message }))
 }
 
-/// A module's text reads as a module with that text, which a verifier lets pass.
+/// Checks that a module's text parses to a valid module with the same text.
 fn text_round_trip(module: &Module) -> std::result::Result<(), Failure> {
     let text = module.to_string();
     let again = parse_module(&text).and_then(VerifiedModule::new).map_err(is(FailureKind::Text))?;
@@ -179,7 +180,7 @@ fn text_round_trip(module: &Module) -> std::result::Result<(), Failure> {
     fail_if(FailureKind::Text, (other != text).then(|| format!("printed, read and printed it is:\n{other}")))
 }
 
-/// A module's message reads as a module with the same text, which a verifier lets pass.
+/// Checks that a module's protobuf parses to a valid module with the same text.
 fn proto_round_trip(module: &Module) -> std::result::Result<(), Failure> {
     let module = with_unique_names(module);
     let again = proto::serialize_module(&module).and_then(|message| proto::parse_module(&message));
@@ -188,7 +189,7 @@ fn proto_round_trip(module: &Module) -> std::result::Result<(), Failure> {
     fail_if(FailureKind::Proto, (other != text).then(|| format!("written and read it is:\n{other}")))
 }
 
-/// The module with instructions whose names differ in all of it, as messages want them.
+/// Returns the module with instruction names that are unique in the whole module, as protobuf requires.
 fn with_unique_names(module: &Module) -> Module {
     let mut module = module.clone();
     let ids: Vec<CompId> = module.ids().collect();
@@ -201,13 +202,13 @@ fn with_unique_names(module: &Module) -> Module {
     module
 }
 
-/// The module by the evaluator, whose panic is an error.
+/// Evaluates a module; a panic of the evaluator becomes an error.
 pub(crate) fn evaluated(module: &Module, program: &Program) -> Result<Literal> {
     let work = || evaluate(module, program.arguments.clone());
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("the evaluator panicked")))
 }
 
-/// The program on its platform, run twice: once keeping the arguments that it may keep, once donating all.
+/// Runs the program twice on its platform: once keeping all arguments that need not be donated, once donating all.
 fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2]> {
     let aliases = &compiled.module().attributes().input_output_alias;
     let must = aliases.iter().filter(|alias| alias.must_alias).map(|alias| alias.parameter.parameter).collect();
@@ -218,14 +219,14 @@ fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2
         compiled.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)
     };
     let (first, second) = (launch(must)?, launch((0..arguments.len()).collect())?);
-    // Only now, so that the second run cannot disturb results of the first one.
+    // Results are read only after both runs, so that a second run that overwrites results of the first is detected.
     let read = |results: Vec<Buffer>| -> Result<Literal> {
         Ok(Literal::tuple(results.iter().map(Buffer::to_literal).collect::<Result<_>>()?))
     };
     Ok([read(first)?, read(second)?])
 }
 
-/// Description of the first difference of two results.
+/// Describes the first difference of two results.
 pub(crate) fn difference(program: &Program, expected: &Literal, actual: &Literal) -> Option<String> {
     let (expected, actual) = (expected.leaves(), actual.leaves());
     if expected.len() != actual.len() {

@@ -1,4 +1,4 @@
-//! Runs each pass alone: it keeps the meaning of a program, and comes to rest after some runs.
+//! Check of each pass in isolation: it preserves the results of a program, and reaches a fixpoint.
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::{Error, Literal, Module, Result, VerifiedModule};
@@ -7,12 +7,12 @@ use xla_passes::{PassContext, PassOptions, Pipeline, TargetProfile, registry};
 use crate::differential::{Failure, FailureKind, difference, evaluated};
 use crate::program::Program;
 
-/// Runs after which a pass must have nothing more to do.
+/// Number of runs after which a pass must have reached a fixpoint.
 const MOST_RUNS: usize = 12;
 
-/// `None` if each pass of the registry, run alone on the program until it changes nothing more, keeps its results. A
-/// pass that refuses the program, or wants what another one prepares, and says so, is passed over. The error says that
-/// the program is none.
+/// Runs each pass of the registry alone on the program until a fixpoint; `None` if all preserve the results. A pass is
+/// skipped if it reports that it does not accept the program, or that it requires another pass first. Returns an error
+/// if the program is invalid.
 pub fn failure(program: &Program) -> Result<Option<Failure>> {
     let module = VerifiedModule::new(program.module.clone())?;
     let expected = evaluate(&module, program.arguments.clone())?;
@@ -42,7 +42,7 @@ fn check(
     match at_rest(name, profile, &mut after) {
         Ok(true) => {}
         Ok(false) => return Ok(()),
-        // Passes that require other passes first, or refuse the program.
+        // Passes that require other passes first, or do not accept the program.
         Err(Error::FailedPrecondition(_) | Error::InvalidArgument(_) | Error::Unimplemented(_)) => return Ok(()),
         Err(error) => return Err(error.to_string()),
     }
@@ -53,7 +53,7 @@ fn check(
     }
 }
 
-/// Runs a pass until it changes nothing more; tells whether it changed anything.
+/// Runs a pass until a fixpoint; returns whether it changed anything.
 fn at_rest(name: &str, profile: &TargetProfile, module: &mut Module) -> Result<bool> {
     let alone = Pipeline::fixed_point("alone", MOST_RUNS).boxed(registry::pass(name)?);
     let options = PassOptions { verify: true, ..PassOptions::default() };

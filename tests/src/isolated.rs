@@ -1,4 +1,4 @@
-//! Isolated workers: a process that dies or hangs is a finding, and the next one is started.
+//! Isolated workers: if a process crashes or hangs, that is a finding, and a new process is started.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,10 +17,10 @@ use crate::differential::{Failure, FailureKind};
 use crate::program::Program;
 use crate::worker::{Reply, Request};
 
-/// Lines of a worker's standard error that are kept.
+/// Number of lines of a worker's standard error that are kept.
 const LAST_WORDS: usize = 20;
 
-/// The workers of one thread: one after the other, each until it dies.
+/// Worker of a thread; it is replaced when it dies.
 pub struct Isolated {
     command: Vec<String>,
     patience: Duration,
@@ -36,20 +36,21 @@ struct Worker {
 }
 
 impl Isolated {
-    /// Workers that this command starts, each with so much time for a request.
+    /// Creates a worker slot for a command; `patience` is the time limit of a request.
     pub fn new(command: Vec<String>, patience: Duration) -> Isolated {
         Isolated { command, patience, worker: None }
     }
 
-    /// The worker's reply to a request, both a line of JSON; [`FailureKind::Crash`] or [`FailureKind::Hang`] where
-    /// there is none, after which the next request has a new worker. The error is that no worker can be started.
+    /// Sends a request and returns the worker's reply, each a line of JSON. If there is no reply, returns
+    /// [`FailureKind::Crash`] or [`FailureKind::Hang`], and the next request starts a new worker. Returns an error if
+    /// no worker can be started.
     pub fn exchange<R: DeserializeOwned>(&mut self, request: &impl Serialize) -> std::io::Result<Result<R, Failure>> {
         let line = serde_json::to_string(request)?;
         let worker = match self.worker.take() {
             Some(worker) => self.worker.insert(worker),
             None => self.worker.insert(Worker::start(&self.command)?),
         };
-        // A worker that is gone cannot be written to; that shows when it does not answer.
+        // If the worker is dead, the write fails; the missing reply is handled below.
         let _ = writeln!(worker.requests, "{line}").and_then(|()| worker.requests.flush());
         let answer = worker.replies.recv_timeout(self.patience);
         if let Ok(answer) = &answer
@@ -68,13 +69,13 @@ impl Isolated {
         Ok(Err(Failure { kind, message }))
     }
 
-    /// Reply of a worker that checks programs, with its death or its silence among the replies.
+    /// Sends a request for a check; a crash or hang becomes a reply.
     pub fn ask(&mut self, request: &Request) -> std::io::Result<Reply> {
         Ok(self.exchange(request)?.unwrap_or_else(Reply::Differ))
     }
 
-    /// Checks a program in its text form, on one and two threads; `None` if it passes, or if it is not a program. It is
-    /// handed over in a file of that folder.
+    /// Checks a program in its text form, on one and two threads; `None` if it passes, or if it is invalid. The program
+    /// is passed in a file in `folder`.
     pub fn failure(&mut self, program: &Program, folder: &Path) -> std::io::Result<Option<Failure>> {
         let path = folder.join(format!("candidate-{}-{:?}.hlo", std::process::id(), std::thread::current().id()));
         std::fs::write(&path, program.to_text())?;
@@ -86,7 +87,7 @@ impl Isolated {
         })
     }
 
-    /// Ends the worker, if there is one. The next request has a new one.
+    /// Ends the worker, if there is one; the next request starts a new one.
     pub fn end(&mut self) -> End {
         self.worker.take().map_or_else(End::default, Worker::end)
     }
@@ -95,9 +96,9 @@ impl Isolated {
 /// End of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Its exit status.
+    /// Exit status.
     pub status: String,
-    /// The last lines that it wrote to standard error.
+    /// Last lines of standard error.
     pub words: String,
 }
 
@@ -152,12 +153,12 @@ impl Worker {
     /// Ends the process.
     fn end(mut self) -> End {
         drop(self.requests);
-        // A worker that died has its own status; one that hangs gets this one.
+        // A worker that died has its own exit status; one that hangs is killed.
         let ended = match self.child.try_wait() {
             Ok(Some(status)) => Ok(status),
             _ => {
                 std::thread::sleep(Duration::from_millis(20));
-                // It may have ended meanwhile, which is as well.
+                // The process may have ended in the meantime, so an error is ignored.
                 let _ = self.child.kill();
                 self.child.wait()
             }

@@ -1,4 +1,4 @@
-//! The conformance kit: programs, random and real, that every backend must agree on.
+//! Conformance kit: random and real programs whose results every backend must agree on.
 #![warn(missing_docs)]
 
 pub mod agreement;

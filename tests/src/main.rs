@@ -1,5 +1,5 @@
-//! `xla-tests`: random programs, and the coverage of each platform. `cargo xtask fuzz` and `cargo xtask coverage` call
-//! it.
+//! `xla-tests`: random programs, conformance, and coverage of each platform. `cargo xtask fuzz` and `cargo xtask
+//! coverage` run it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
 
 mod command;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // Where a file is to be small it is both commands, by two names: they share LLVM.
+    // For small installations one file is both commands, by two names, so that they share LLVM.
     if std::env::args_os().next().is_some_and(|name| Path::new(&name).file_stem().is_some_and(|stem| stem == "xla")) {
         return xla::command::main();
     }

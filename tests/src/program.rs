@@ -1,8 +1,8 @@
-//! A program with its arguments as one file of HLO text, so that a program that once failed can be kept.
+//! Program with its arguments as one file of HLO text, in which a failing program can be kept.
 //!
-//! Beside what runs the file has two computations that nobody calls: `inputs` returns the arguments, `tolerances`
-//! returns `f64[n,3]`, for each of the `n` results a relative tolerance, an absolute one, and 1 if the sign of a zero
-//! counts. (`f64[n,2]`: it counts where both tolerances are 0.)
+//! In addition to the executed computations, the file has two that are never called: `inputs` returns the arguments.
+//! `tolerances` returns `f64[n,3]`: for each of the `n` results a relative tolerance, an absolute tolerance, and 1 if
+//! the sign of a zero is compared. (With `f64[n,2]` it is compared if both tolerances are 0.)
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,39 +19,39 @@ use xla_hlo::{
 use crate::generate::Numbers;
 use crate::rounding::measure;
 
-/// A program with arguments, and the bounds of its values.
+/// Program with arguments, and the ranges of its values.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The module; its entry takes and returns arrays, results perhaps in a tuple.
+    /// Module; its entry takes and returns arrays, the results possibly as a tuple.
     pub module: Module,
-    /// One for each parameter of the entry.
+    /// Argument for each parameter of the entry.
     pub arguments: Vec<Literal>,
     /// Instructions of the entry that are its results, in order.
     pub outputs: Vec<InstrId>,
-    /// Facts about the arrays of the entry; of others, the tolerance.
+    /// Properties of the entry's arrays, or their tolerances.
     pub known: BTreeMap<InstrId, Known>,
 }
 
-/// Facts about an array.
+/// Property of an array.
 #[derive(Clone, Copy, Debug)]
 pub enum Known {
-    /// Its numbers.
+    /// Range of the array's values.
     Numbers(Numbers),
-    /// Implementations may differ by a tolerance.
+    /// Tolerance by which implementations may differ.
     Tolerance(Tolerance),
 }
 
 /// Replacement of an instruction.
 #[derive(Clone, Debug)]
 pub enum Replacement {
-    /// A parameter with that argument.
+    /// Parameter with this argument.
     Parameter(Literal),
-    /// Another instruction of the entry, of the same shape.
+    /// Another instruction of the entry with the same shape.
     Other(InstrId),
 }
 
 impl Program {
-    /// Tolerance of this instruction's results.
+    /// Returns the tolerance of an instruction's results.
     pub fn tolerance(&self, id: InstrId) -> Tolerance {
         let ty = self.module.entry()[id].shape().element_type().unwrap_or(ElementType::Pred);
         match self.known.get(&id) {
@@ -61,8 +61,8 @@ impl Program {
         }
     }
 
-    /// Makes room for the rounding of other arguments than the tolerances were measured for. Those that admit nothing
-    /// stay.
+    /// Widens tolerances for rounding with new arguments, since they were measured for the old ones. Exact results stay
+    /// exact.
     pub(crate) fn widen_tolerances(&mut self) {
         let Ok(results) = measure(&self.module, &self.arguments) else { return };
         for (&id, result) in self.outputs.iter().zip(results) {
@@ -74,7 +74,7 @@ impl Program {
         }
     }
 
-    /// The program as text.
+    /// Returns the program as text.
     pub fn to_text(&self) -> String {
         let mut module = self.module.clone();
         let tolerances: Vec<Tolerance> = self.outputs.iter().map(|&id| self.tolerance(id)).collect();
@@ -88,7 +88,7 @@ impl Program {
         module.to_string()
     }
 
-    /// Inverse of [`Program::to_text`].
+    /// Parses the text of [`Program::to_text`].
     pub fn from_text(text: &str) -> Result<Program> {
         let mut module = parse_module(text)?;
         let arguments = take(&mut module, "inputs")?;
@@ -123,12 +123,13 @@ impl Program {
         Ok(Program { module, arguments, outputs, known })
     }
 
-    /// The instructions that the outputs need, some of them replaced. `None` where a replacement goes in circles.
+    /// Rebuilds the program from the instructions that the outputs need, some of them replaced. `None` if a replacement
+    /// is cyclic.
     pub fn rebuilt(&self, outputs: &[InstrId], replaced: &HashMap<InstrId, Replacement>) -> Option<Program> {
         let mut rebuild = Rebuild {
             old: self,
             replaced,
-            // Another name than the old entry's, which is still there.
+            // The name must differ from the old entry's, which is still in the module.
             new: Computation::new(if self.module.entry().name() == "main" { "entry" } else { "main" }),
             ids: HashMap::new(),
             arguments: Vec::new(),
@@ -150,7 +151,7 @@ impl Program {
 }
 
 impl Program {
-    /// The aliases whose parameter and output are still there.
+    /// Returns the aliases whose parameter and output still exist.
     fn aliases(&self, ids: &HashMap<InstrId, InstrId>, outputs: &[InstrId], new: &Module) -> Vec<InputOutputAlias> {
         let (old, new) = (self.module.entry(), new.entry());
         let kept = |alias: &InputOutputAlias| {
@@ -166,7 +167,7 @@ impl Program {
     }
 }
 
-/// Makes arrays the result of a computation: as a tuple, or the only one by itself.
+/// Makes arrays the result of a computation: as a tuple, or a single one directly.
 pub(crate) fn set_outputs(computation: &mut Computation, outputs: &[InstrId], as_tuple: bool) {
     if let ([one], false) = (outputs, as_tuple) {
         computation.set_root(*one);
@@ -177,7 +178,7 @@ pub(crate) fn set_outputs(computation: &mut Computation, outputs: &[InstrId], as
     computation.set_root(root);
 }
 
-/// Builds an entry out of parts of another.
+/// Builder of an entry from parts of another one.
 struct Rebuild<'a> {
     old: &'a Program,
     replaced: &'a HashMap<InstrId, Replacement>,
@@ -187,9 +188,9 @@ struct Rebuild<'a> {
 }
 
 impl Rebuild<'_> {
-    /// The new id of an old instruction, which is added with all it needs.
+    /// Returns the new id of an old instruction, which is added together with its operands.
     fn id(&mut self, id: InstrId) -> Option<InstrId> {
-        // Entries are short, and so are chains in them.
+        // Entries are short, so recursion is not deep.
         if let Some(&new) = self.ids.get(&id) {
             return Some(new);
         }
@@ -202,7 +203,7 @@ impl Rebuild<'_> {
             (None, op) => {
                 let operands = old[id].operands().iter().map(|&o| self.id(o)).collect::<Option<Vec<_>>>()?;
                 let instruction = Instruction::new(op.clone(), old[id].shape().clone(), operands);
-                // Custom calls keep the text for their handlers there.
+                // Annotations hold the text that custom calls pass to their handlers.
                 let annotations = old[id].annotations().cloned().map(Box::new);
                 self.new.add(instruction.with_name(old[id].name()).with_annotations(annotations))
             }
@@ -231,7 +232,7 @@ fn remove_uncalled(module: &mut Module) {
     }
 }
 
-/// A computation without parameters that returns a tuple of constants.
+/// Returns a computation without parameters that returns a tuple of constants.
 fn constants(name: &str, literals: &[Literal]) -> Computation {
     let mut computation = Computation::new(name);
     let shapes = literals.iter().map(|l| l.shape().with_default_layouts()).collect();
@@ -247,7 +248,7 @@ fn constants(name: &str, literals: &[Literal]) -> Computation {
     computation
 }
 
-/// The results of the computation of that name; it is removed.
+/// Removes a computation by name and returns its results.
 fn take(module: &mut Module, name: &str) -> Result<Vec<Literal>> {
     let missing = || Error::invalid_argument(format!("the module has no computation {name}"));
     let id = module.find(name).ok_or_else(missing)?;

@@ -1,5 +1,4 @@
-//! The page of the book that lists every operation, out of the op table and the programs of
-//! [`coverage`](crate::coverage).
+//! Generator of the book's page of operations, from the opcode table and the programs of [`coverage`](crate::coverage).
 
 use std::fmt::Write;
 
@@ -32,7 +31,7 @@ const FAMILIES: &[(Family, &str)] = &[
     (Family::Collective, "What the devices of a program do together"),
 ];
 
-/// The page as Markdown: for each operation its operands, an example, and the element types that it takes.
+/// Returns the page as Markdown: for each operation its operands, an example, and the element types that it accepts.
 pub fn page() -> String {
     let mut text = String::from(
         "# Operations\n\nWritten by `cargo xtask book` out of the op table (`xla-hlo/src/ops/opcode.rs`) and the programs by which the coverage \

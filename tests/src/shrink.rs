@@ -1,4 +1,4 @@
-//! Makes a program that fails smaller, as long as it still fails.
+//! Shrinker: makes a failing program smaller while it still fails.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use xla_hlo::{CompId, InstrId, Literal, Module, Scalar};
 
 use crate::program::{Program, Replacement};
 
-/// Enough, even for the person who waits.
+/// Time limit of shrinking.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The smallest program that was found that `fails`.
+/// Returns the smallest program found for which `fails` returns true.
 pub fn shrink(program: &Program, fails: &dyn Fn(&Program) -> bool) -> Program {
     let mut shrinker = Shrinker { best: program.clone(), fails, end: Instant::now() + LONGEST };
     shrinker.first_outputs();
@@ -27,7 +27,7 @@ struct Shrinker<'f> {
 }
 
 impl Shrinker<'_> {
-    /// Keeps a candidate that is smaller by some measure and fails.
+    /// Keeps a smaller candidate if it still fails.
     fn accept(&mut self, candidate: Option<Program>) -> bool {
         let Some(candidate) = candidate else { return false };
         let fails = Instant::now() < self.end && (self.fails)(&candidate);
@@ -37,7 +37,7 @@ impl Shrinker<'_> {
         fails
     }
 
-    /// A single output, if that fails.
+    /// Reduces the program to a single output, if one of them fails alone.
     fn first_outputs(&mut self) {
         for id in self.best.outputs.clone() {
             if self.accept(self.best.rebuilt(&[id], &HashMap::new())) {
@@ -46,7 +46,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Tries everything once; whether something helped.
+    /// Tries each step once; returns whether any step succeeded.
     fn round(&mut self) -> bool {
         let steps =
             [Self::fewer_outputs, Self::earlier_output, Self::cut, Self::bypass, Self::callees, Self::arguments];
@@ -69,7 +69,7 @@ impl Shrinker<'_> {
         })
     }
 
-    /// An operand of the only output instead of it.
+    /// Replaces the only output by one of its operands.
     fn earlier_output(&mut self) -> bool {
         let [output] = self.best.outputs[..] else { return false };
         let operands = self.best.module.entry()[output].operands().to_vec();
@@ -78,7 +78,7 @@ impl Shrinker<'_> {
         })
     }
 
-    /// Parameters instead of instructions, with the values that the evaluator says they have.
+    /// Replaces instructions by parameters with the values that the evaluator computes.
     fn cut(&mut self) -> bool {
         let mut helped = false;
         while let Some((ids, values)) = self.values() {
@@ -95,7 +95,7 @@ impl Shrinker<'_> {
         helped
     }
 
-    /// Arrays of the entry that are neither parameters nor results, with their values; late ones first.
+    /// Returns arrays of the entry that are neither parameters nor results, with their values; late ones first.
     fn values(&self) -> Option<(Vec<InstrId>, Vec<Literal>)> {
         let entry = self.best.module.entry();
         let is_inner = |id: &InstrId| {
@@ -112,7 +112,7 @@ impl Shrinker<'_> {
         (values.len() == ids.len()).then_some((ids, values))
     }
 
-    /// Operands instead of instructions of the same shape.
+    /// Replaces instructions by operands of the same shape.
     fn bypass(&mut self) -> bool {
         let entry = self.best.module.entry();
         let mut pairs = Vec::new();
@@ -126,8 +126,8 @@ impl Shrinker<'_> {
         })
     }
 
-    /// In called computations, earlier instructions instead of later ones of the same shape. Not in those that reduce:
-    /// the result of a reduction with another function may depend on the order, and then every result is right.
+    /// Replaces instructions of called computations by earlier ones of the same shape. Reduction functions are skipped:
+    /// with another function the result of a reduction may depend on the order, and then every result is right.
     fn callees(&mut self) -> bool {
         let entry = self.best.module.entry_id();
         let reducing = reducing(&self.best.module);
@@ -154,7 +154,7 @@ impl Shrinker<'_> {
             let unused: Vec<InstrId> = computation.post_order().into_iter().rev().collect();
             for id in unused {
                 if !matches!(computation[id].op(), Op::Parameter(_)) {
-                    // Refused for the root and for instructions with users.
+                    // Removal fails for the root and for instructions with users.
                     computation.remove(id).ok();
                 }
             }
@@ -162,7 +162,7 @@ impl Shrinker<'_> {
         })
     }
 
-    /// Simpler arguments: all zero, all one, one element and zeros.
+    /// Simplifies arguments: all zero, all one, one element and zeros.
     fn arguments(&mut self) -> bool {
         (0..self.best.arguments.len()).any(|i| {
             let argument = self.best.arguments[i].clone();
@@ -176,7 +176,7 @@ impl Shrinker<'_> {
     }
 }
 
-/// Computations that reduce many elements into one, in an order that nobody promises.
+/// Returns the computations that reduce many elements to one; their order of application is unspecified.
 fn reducing(module: &Module) -> HashSet<CompId> {
     let reductions =
         |op: &Op| matches!(op, Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_));
@@ -185,7 +185,7 @@ fn reducing(module: &Module) -> HashSet<CompId> {
     calls.flat_map(|(_, instruction)| instruction.op().called_computations()).collect()
 }
 
-/// Arrays that are simpler than this one.
+/// Returns simpler arrays than an argument.
 fn simpler(argument: &Literal) -> Vec<Literal> {
     let shape = argument.array_shape();
     let ty = shape.element_type();

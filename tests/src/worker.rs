@@ -1,6 +1,6 @@
-//! Worker process: checks programs for another process, which outlives it.
+//! Worker process: checks programs for a parent process, which survives a crash of the worker.
 //!
-//! Requests come as lines of JSON on standard input, and each is answered by a line on standard output.
+//! Requests are lines of JSON on standard input; each is answered by a line on standard output.
 
 use std::io::{BufRead, Write};
 use std::num::NonZeroUsize;
@@ -17,44 +17,44 @@ use crate::program::Program;
 /// Request to the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The generated program of a family that belongs to a seed, in some of the modes.
+    /// Generated program of a family and a seed, checked in some of the modes.
     Seed {
-        /// The family's name.
+        /// Name of the family.
         family: String,
-        /// The seed.
+        /// Seed.
         seed: u64,
     },
-    /// A program that [`Program::to_text`] wrote, in all modes, on one and on two threads.
+    /// Program file that [`Program::to_text`] wrote, checked in all modes, on one and two threads.
     File(PathBuf),
 }
 
 /// Reply of the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// All agree on a program of that many instructions.
+    /// All results agree; number of instructions of the program.
     Agree(usize),
-    /// Somebody does not.
+    /// Results differ, or the program failed.
     Differ(Failure),
-    /// It is not a program.
+    /// The program is invalid.
     Invalid(String),
 }
 
-/// Checks programs on one platform, or each pass alone.
+/// Checker of programs on one platform, or with each pass in isolation.
 pub struct Checker {
     subject: Subject,
-    /// Whether every program is compiled and run a second time, not only some.
+    /// Whether every program, instead of only some, is compiled and run a second time.
     twice: bool,
 }
 
 /// Subject of a check.
 enum Subject {
-    /// A platform, with one thread and with two.
+    /// Platform, with one thread and with two.
     Platform(Box<[Differential; 2]>),
     EachPass,
 }
 
 impl Checker {
-    /// For a platform of the registry.
+    /// Creates a checker for a platform of the registry.
     pub fn new(registry: &PlatformRegistry, platform: &str) -> Result<Checker> {
         let differential = |threads| {
             let options = CompileOptions { threads: NonZeroUsize::new(threads), ..CompileOptions::default() };
@@ -64,18 +64,18 @@ impl Checker {
         Ok(Checker { subject, twice: false })
     }
 
-    /// For each pass alone.
+    /// Creates a checker for each pass in isolation.
     pub fn of_passes() -> Checker {
         Checker { subject: Subject::EachPass, twice: false }
     }
 
-    /// The same, with every program compiled and run a second time, which must give the same bits.
+    /// Makes the checker compile and run every program a second time, which must give the same bits.
     #[must_use]
     pub fn compiling_twice(self) -> Checker {
         Checker { twice: true, ..self }
     }
 
-    /// Performs the requested check.
+    /// Checks the requested program.
     pub fn answer(&self, request: &Request) -> Reply {
         self.check(request).unwrap_or_else(|error| Reply::Invalid(error.to_string()))
     }
@@ -111,7 +111,7 @@ impl Checker {
         }
     }
 
-    /// Answers requests until there are no more.
+    /// Answers requests until the input ends.
     pub fn serve(&self, requests: impl BufRead, mut replies: impl Write) -> std::io::Result<()> {
         for line in requests.lines() {
             let reply = match serde_json::from_str(&line?) {

@@ -1,15 +1,15 @@
-//! Conformance in processes of their own, on a simulated GPU: a kernel that loses the device costs the case that
-//! launched it, and so does one that never ends.
+//! Conformance in worker processes, on a simulated GPU: a kernel that loses the device, or one that never ends, fails
+//! only the case that launched it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Cases whose kernels have the same name, and more launches than are planned for.
+/// Filter of cases whose kernels have one name; they have more launches than are planned to fail.
 const FILTER: &str = "2/add/s";
 
-/// Folder with the simulated driver under its name, which Cargo has built as a dependency of this test.
+/// Returns a folder with the simulated driver under its name; Cargo has built it as a dependency of this test.
 fn driver(scratch: &Path) -> PathBuf {
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
     let library = [deps.clone(), deps.join("..")].map(|folder| folder.join("libsimulated_gpu.so"));
@@ -20,7 +20,7 @@ fn driver(scratch: &Path) -> PathBuf {
     folder
 }
 
-/// Runs those cases on platform gpu, with some plans, in two processes at a time.
+/// Runs the cases on platform `gpu`, with planned failures, in two processes.
 fn conformance(scratch: &Path, plans: &str, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xla-tests"));
     command.args(["conformance", "gpu", "--quick", "--level", "2", "--filter", FILTER]).args(words);
@@ -28,7 +28,7 @@ fn conformance(scratch: &Path, plans: &str, words: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Identifier and kind of outcome of each line of a log.
+/// Returns the identifier, kind of outcome and message of each line of a log.
 fn outcomes(log: &Path) -> Vec<(String, String, String)> {
     let text = std::fs::read_to_string(log).unwrap();
     let outcome = |line: &str| {

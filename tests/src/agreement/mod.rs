@@ -1,4 +1,4 @@
-//! Agreement of a platform with the reference evaluator, element by element, for a backend's own tests.
+//! Comparison of a platform with the reference evaluator, element by element, for a backend's own tests.
 
 pub mod programs;
 
@@ -8,15 +8,16 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};
 use xla_service::{Client, CompileOptions, FallbackPolicy, Platform, PlatformRegistry, interpreter};
 
-/// Tolerance of results: absolute, and relative to the evaluator's result.
+/// Tolerance of results, absolute and relative to the evaluator's result.
 const TOLERANCE: f64 = 1e-5;
 
-/// Runs a program, as HLO text, on a platform and in the evaluator, on inputs that are the same every time. No part of
-/// it may be left to the evaluator by the platform.
+/// Runs a program, given as HLO text, on a platform and in the evaluator, on inputs that are equal in every run. Host
+/// fallbacks to the evaluator are not allowed.
 ///
 /// # Panics
 ///
-/// Panics where the program is wrong, does not run, or a result differs: in its shape, its integers, the sign of a
+/// Panics if the program is invalid or does not run, or if a result differs: in its shape, an integer, the sign of a
+/// zero, or by more than 1e-5.
 /// zero, or by more than 1e-5.
 pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
@@ -47,7 +48,7 @@ pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
 ///
 /// # Panics
 ///
-/// Panics where they differ in their shape, an integer, the sign of a zero, or by more than 1e-5.
+/// Panics if they differ in their shape, an integer, the sign of a zero, or by more than 1e-5.
 pub fn assert_close(found: &Literal, expected: &Literal, what: &str) {
     assert_eq!(found.shape(), expected.shape(), "{what}");
     for i in 0..expected.array_shape().element_count() {
@@ -56,12 +57,12 @@ pub fn assert_close(found: &Literal, expected: &Literal, what: &str) {
     }
 }
 
-/// A value for an array parameter: multiples of a quarter between -4 and 4, whose sums are exact, or integers. Another
-/// one for each `salt`.
+/// Returns a value for an array parameter: multiples of 0.25 between -4 and 4, whose sums are exact, or integers. The
+/// value depends on `salt`.
 ///
 /// # Panics
 ///
-/// Panics for shapes that are no arrays, or too large.
+/// Panics if the shape is not an array or too large.
 pub fn input(shape: &Shape, salt: usize) -> Literal {
     let shape = shape.as_array().expect("parameters are arrays");
     let ty = shape.element_type();
@@ -80,9 +81,10 @@ fn is_close(actual: Scalar, expected: Scalar) -> bool {
     let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
     let within = |error: f64, size: f64| size.is_finite() && error <= TOLERANCE + TOLERANCE * size;
     match (actual, expected) {
-        // Zeros of two signs are equal, and not close.
+        // Zeros of different signs compare equal, but do not agree.
         (Scalar::Float(a), Scalar::Float(b)) => same(a, b) || (a != b && within((a - b).abs(), b.abs())),
-        // Parts are sums of each other, so that a small one is as inexact as a large one, and zeros have any sign.
+        // Real and imaginary part are computed from each other, so the error of the smaller part is relative to the
+        // larger one, and zeros may have any sign.
         (Scalar::Complex(a, c), Scalar::Complex(b, d)) => {
             ((same(a, b) || a == b) && (same(c, d) || c == d)) || within((a - b).hypot(c - d), b.hypot(d))
         }

@@ -1,9 +1,9 @@
-//! Programs of operations that have many forms, as text.
+//! Programs of operations with many forms, as text.
 
 pub mod linalg;
 
-/// A scatter with that combiner body, over `a` and `b`; shapes and attributes as HLO writes them: dimensions of the
-/// array, the whole shape of the indices, dimensions of the updates.
+/// Returns a scatter with a given combiner body over `a` and `b`. Shapes and attributes are in HLO's notation:
+/// dimensions of the array, full shape of the indices, dimensions of the updates.
 pub fn scatter_of(ty: &str, body: &str, [x, i, u]: [&str; 3], attributes: &str) -> String {
     format!(
         "HloModule m
@@ -21,21 +21,21 @@ pub fn scatter_of(ty: &str, body: &str, [x, i, u]: [&str; 3], attributes: &str) 
     )
 }
 
-/// Attributes of a scatter of single elements into one dimension.
+/// Attributes of a scatter of single elements to one dimension.
 pub const SCATTER_POINTS: &str =
     "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1";
 /// Attributes of a scatter of rows.
 pub const SCATTER_ROWS: &str =
     "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1";
 
-/// Shapes and attributes of scatters of every arrangement, for [`scatter_of`]; small ones.
+/// Shapes and attributes of scatters in every form, for [`scatter_of`]; small ones.
 pub const SCATTER_ARRANGEMENTS: &[([&str; 3], &str)] = &[
-    // Windows of two dimensions, some outside.
+    // Windows of two dimensions, some of them out of bounds.
     (
         ["9,12", "s32[2,30]", "3,30,5"],
         "update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=0",
     ),
-    // Batches, and an index without a dimension of its own.
+    // Batches, and indices without an index vector dimension.
     (
         ["4,20", "s32[30,4]", "30,4"],
         "update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, index_vector_dim=2",
@@ -45,16 +45,16 @@ pub const SCATTER_ARRANGEMENTS: &[([&str; 3], &str)] = &[
         ["6,9", "u8[11,1]", "6,11"],
         "update_window_dims={0}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, index_vector_dim=1",
     ),
-    // One window at a place that is not named.
+    // One window without index components.
     (
         ["6,9", "s32[0]", "4,9"],
         "update_window_dims={0,1}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=0",
     ),
-    // Nothing at all.
+    // Empty arrays.
     (["6,9", "s32[0,1]", "0,9"], SCATTER_ROWS),
     (["0,9", "s32[3,1]", "3,9"], SCATTER_ROWS),
     (["9,40", "s64[300,1]", "300,23"], SCATTER_ROWS),
-    // Several windows of few elements, which must not be taken for runs beyond their array.
+    // Several windows of few elements, which must not be treated as contiguous runs beyond their array.
     (
         ["7,7", "s32[31,2]", "31,2,2"],
         "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1",
@@ -63,15 +63,14 @@ pub const SCATTER_ARRANGEMENTS: &[([&str; 3], &str)] = &[
         ["7", "s32[31,1]", "31,3"],
         "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
     ),
-    // Points of three numbers, named in another order than that of the dimensions, over two dimensions.
+    // Index vectors of three components, in another order than the dimensions, over two dimensions.
     (
         ["3,4,5", "s32[3,9,20]", "9,20"],
         "update_window_dims={}, inserted_window_dims={0,1,2}, scatter_dims_to_operand_dims={2,0,1}, index_vector_dim=0",
     ),
 ];
 
-/// Scatters whose indices are of every type that is wide, and far out of range: of single elements, and of windows of
-/// three.
+/// Returns scatters with indices of every wide type, far out of bounds: of single elements, and of windows of three.
 pub fn scatters_far_out_of_range() -> Vec<String> {
     let mut programs = Vec::new();
     for (ty, numbers) in [
@@ -103,8 +102,8 @@ pub fn scatters_far_out_of_range() -> Vec<String> {
     programs
 }
 
-/// A stable sort of an array of that type, and of places with it, along a dimension, by a comparator of `a`, `b` (and
-/// `i`, `j`) with that body.
+/// Returns a stable sort of an array and its indices along a dimension, by a comparator of `a`, `b` (and `i`, `j`) with
+/// a given body.
 pub fn sort_of(ty: &str, dims: &str, dimension: usize, before: &str) -> String {
     format!(
         "HloModule m
@@ -123,7 +122,7 @@ pub fn sort_of(ty: &str, dims: &str, dimension: usize, before: &str) -> String {
     )
 }
 
-/// A comparator for [`sort_of`] that no one key says: by absolute value, of equal ones the later place first.
+/// Comparator for [`sort_of`] that is not equivalent to one key: by absolute value, equal ones by descending index.
 pub const BY_SIZE_THEN_PLACE: &str = "p = f32[] abs(a)
           q = f32[] abs(b)
           less = pred[] compare(p, q), direction=LT
@@ -132,12 +131,12 @@ pub const BY_SIZE_THEN_PLACE: &str = "p = f32[] abs(a)
           tie = pred[] and(same, later)
           ROOT r = pred[] or(less, tie)";
 
-/// A comparator for [`sort_of`] on `c64`: by a part.
+/// Comparator for [`sort_of`] on `c64`: by the imaginary part.
 pub const BY_PART: &str = "p = f32[] imag(a)
           q = f32[] imag(b)
           ROOT r = pred[] compare(p, q), direction=LT";
 
-/// A scatter of two arrays of different types, and one of an array that is an update, too, or was made of it.
+/// Scatter of two arrays of different types, and scatters of an array that is also the update, or an operand of it.
 pub const SCATTERS_OF_SEVERAL: &str = "HloModule m
         both {
           a = f32[] parameter(0)

@@ -1,4 +1,4 @@
-//! `xla-tests check`: program files as `fuzz` keeps them; and the worker that does the same on request.
+//! `xla-tests check`: checks program files that `fuzz` keeps; and the worker that does so on request.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use super::target::TargetArguments;
 
 #[derive(Debug, clap::Args)]
 pub struct Platform {
-    /// The platform that is compared with the evaluator.
+    /// Platform to compare with the evaluator.
     #[arg(long, default_value = "cpu")]
     pub platform: String,
-    /// Instead of a platform, each pass alone is compared with the evaluator, run until it has nothing more to do.
+    /// Compare each pass in isolation, run until it changes nothing more, instead of a platform.
     #[arg(long)]
     pub each_pass: bool,
     #[command(flatten)]

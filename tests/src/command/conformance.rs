@@ -1,4 +1,4 @@
-//! `xla-tests conformance`: the suite for one platform, with progress and a report.
+//! `xla-tests conformance`: runs the suite for one platform, with progress and a report.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,8 +14,8 @@ use super::target::TargetArguments;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Platform; `optimized:NAME` stands for the evaluator after that platform's passes, `compiled:NAME` for the
-    /// evaluator after its compiler.
+    /// Platform; `optimized:NAME` is the evaluator after that platform's passes, `compiled:NAME` the evaluator after
+    /// its compiler.
     platform: String,
     #[command(flatten)]
     target: TargetArguments,
@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Format of the report
     #[arg(long, value_enum, default_value = "text")]
     report: Form,
-    /// File of the report; standard output, but for a page, which goes to target/conformance-NAME.html
+    /// File of the report; by default standard output, for html target/conformance-NAME.html
     #[arg(long)]
     output: Option<PathBuf>,
     /// File of expected failures.
@@ -40,27 +40,27 @@ pub struct Arguments {
     /// Number of generated programs of each family.
     #[arg(long)]
     generated: Option<u64>,
-    /// Number of cases run at the same time [default: the machine's cores, 8 at most in processes].
+    /// Number of cases run at the same time [default: number of cores, at most 8 with --workers].
     #[arg(long)]
     jobs: Option<usize>,
-    /// Runs cases in so many processes, one case at a time in each: a case that loses the device, dies or does not end
-    /// is named, and the others go on in a new process. 0 = all in this process [default: --jobs on platform gpu,
-    /// else 0].
+    /// Number of processes, each of which runs one case at a time. If a case loses the device, crashes or hangs, it is
+    /// reported, and the others continue in a new process. 0 = all in this process [default: --jobs on platform gpu,
+    /// otherwise 0].
     #[arg(long)]
     workers: Option<usize>,
-    /// Time for one case; one that has not ended then has failed.
+    /// Time limit of one case; a case that exceeds it fails.
     #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs_f64(), value_parser = seconds)]
     patience: f64,
-    /// File to which each result is appended as it comes: a line of JSON, with the whole message.
+    /// File to which each result is appended immediately: a line of JSON, with the whole message.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Runs the cases that lines on standard input name; `--workers` starts these.
+    /// Run the cases named by lines on standard input; `--workers` starts such processes.
     #[arg(long, hide = true)]
     serve: bool,
     /// Smaller sizes and fewer programs.
     #[arg(long)]
     quick: bool,
-    /// Names the cases instead of running them.
+    /// List the cases without running them.
     #[arg(long)]
     list: bool,
 }
@@ -82,10 +82,10 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number of seconds is needed".to_string())
 }
 
-/// Processes with a device of their own each; more of them want more of its memory than they save time.
+/// Maximum number of processes with their own device; more of them would need more device memory than they save time.
 const MOST_WORKERS: usize = 8;
 
-/// Gives 0 if the platform passes, 1 if not; 2, as an error, if there is no such platform or file.
+/// Returns 0 if the platform passes, 1 if not; an error (2) if a platform or file does not exist.
 pub fn run(arguments: Arguments) -> Outcome {
     let suite = suite(&arguments)?;
     if arguments.serve {
@@ -149,13 +149,13 @@ fn suite(arguments: &Arguments) -> Result<Suite, Box<dyn std::error::Error>> {
     Ok(if arguments.quick { suite.quick() } else { suite })
 }
 
-/// The command that started this process, with the option that has it run cases on request.
+/// Returns the command line of this process, with the option to run cases on request.
 fn serving() -> std::io::Result<Vec<String>> {
     let program = std::env::current_exe()?.to_string_lossy().into_owned();
     Ok(std::iter::once(program).chain(std::env::args().skip(1)).chain(["--serve".to_string()]).collect())
 }
 
-/// A file that is written at its end.
+/// Opens a file for appending.
 fn appended(path: &Path) -> Result<File, String> {
     let opened = File::options().create(true).append(true).open(path);
     opened.map_err(|error| format!("{}: {error}", path.display()))

@@ -10,13 +10,13 @@ use super::Outcome;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Only this platform; may be given several times.
+    /// Only this platform; can be repeated.
     #[arg(long)]
     platform: Vec<String>,
     /// Only operations whose name contains this.
     #[arg(long, default_value = "")]
     filter: String,
-    /// Also writes a page of HTML.
+    /// Also write an HTML page.
     #[arg(long)]
     html: Option<PathBuf>,
 }

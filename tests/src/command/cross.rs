@@ -1,4 +1,4 @@
-//! `xla-tests cross`: programs of the corpus, compiled ahead of time, on emulated processors.
+//! `xla-tests cross`: runs programs of the corpus, compiled ahead of time, on emulated processors.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -24,15 +24,15 @@ pub struct Arguments {
     /// Only cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
-    /// Threads that calls may use; one does the parts of all, backwards
+    /// Maximum number of threads of a call; a single thread executes all parts, in descending order
     #[arg(long, value_name = "N", default_value = "3")]
     threads: NonZeroUsize,
-    /// Link a program for each of some triples with GNU ld, too
+    /// Also link a program for each of some triples with GNU ld
     #[arg(long)]
     gnu_ld: bool,
 }
 
-/// Runs all cases on all targets; fails if one gives other results.
+/// Runs all cases on all targets; fails if any result is wrong.
 pub fn run(arguments: Arguments) -> Outcome {
     let targets = chosen(&arguments.targets)?;
     let platform = platform_with(CpuOptions { generators: CodeGenerators::all(), ..CpuOptions::default() });
@@ -90,7 +90,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// Links a program for each triple with GNU ld; whether all links succeed.
+/// Links a program for each triple with GNU ld; returns whether all links succeed.
 fn links(platform: &dyn Platform, folder: &Path) -> Result<bool, Box<dyn std::error::Error>> {
     let mut failed = 0;
     for link in GNU_LINKS {

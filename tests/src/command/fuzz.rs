@@ -1,4 +1,4 @@
-//! `xla-tests fuzz`: random programs for a time or a count, failures made small and kept.
+//! `xla-tests fuzz`: runs random programs for a time or a count; shrinks and keeps failures.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,13 +16,13 @@ use super::check::Platform;
 pub struct Arguments {
     #[command(flatten)]
     platform: Platform,
-    /// Only this family of programs; may be given several times.
+    /// Only this family of programs; can be repeated.
     #[arg(long, value_parser = family)]
     family: Vec<Family>,
-    /// The first seed; of the clock unless given.
+    /// First seed [default: from the clock].
     #[arg(long)]
     seed: Option<u64>,
-    /// Programs of each family.
+    /// Number of programs of each family.
     #[arg(long)]
     programs: Option<u64>,
     /// Seconds after which no program is started; 60 if neither this nor `--programs` is given.
@@ -31,7 +31,7 @@ pub struct Arguments {
     /// Number of programs run at the same time.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Folder of failing programs, as files for `tests/regressions`
+    /// Folder for failing programs, as files for `tests/regressions`
     #[arg(long, default_value = "target/fuzz")]
     keep: PathBuf,
     /// Maximum number of failures.
@@ -55,7 +55,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     worker.extend(arguments.platform.each_pass.then(|| "--each-pass".into()));
     worker.extend(arguments.platform.target.words());
     let target = arguments.platform.target.name().map(|name| format!(" for {name}")).unwrap_or_default();
-    // Without the target's registry every worker would die.
+    // An invalid target would make every worker fail, so it is checked first.
     arguments.platform.target.registry("cpu")?;
     let campaign = Campaign {
         families: if arguments.family.is_empty() { Family::ALL.to_vec() } else { arguments.family },

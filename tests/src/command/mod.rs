@@ -1,4 +1,4 @@
-//! The subcommands, a file each.
+//! Subcommands, one file each.
 
 mod check;
 mod conformance;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Exit status of a subcommand: 0 if all is well, 1 if something was found.
+/// Exit status of a subcommand: 0 for success, 1 if failures were found.
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 
 #[derive(Debug, Parser)]
@@ -26,20 +26,20 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compares random programs: evaluator, passes, platform.
+    /// Compare random programs: evaluator, passes, platform.
     Fuzz(fuzz::Arguments),
-    /// Checks program files as `fuzz` keeps them.
+    /// Check program files that `fuzz` has kept.
     Check(check::Arguments),
-    /// Tries everything that a backend must do, in levels.
+    /// Test everything that a backend must do, in levels.
     Conformance(conformance::Arguments),
-    /// Tries each operation on each element type: native, by the host, refused, wrong.
+    /// Test each operation with each element type: native, by the host, refused, wrong.
     Coverage(coverage::Arguments),
-    /// Runs programs that were compiled ahead of time on emulated processors.
+    /// Run programs that were compiled ahead of time on emulated processors.
     #[cfg(feature = "cpu")]
     Cross(cross::Arguments),
-    /// Writes the page of the book that lists every operation.
+    /// Write the book's page of all operations.
     Operations(operations::Arguments),
-    /// Checks requests from standard input, line by line; `fuzz` starts these.
+    /// Check requests from standard input, line by line; `fuzz` starts such processes.
     #[command(hide = true)]
     Worker(check::Platform),
 }

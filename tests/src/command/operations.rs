@@ -1,4 +1,4 @@
-//! `operations`: writes the page of the book that lists every operation.
+//! `operations`: writes the book's page of all operations.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,9 +9,9 @@ use super::Outcome;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The file to write.
+    /// File to write.
     file: PathBuf,
-    /// Do not write: fail where the file is out of date.
+    /// Do not write; fail if the file is out of date.
     #[arg(long)]
     check: bool,
 }

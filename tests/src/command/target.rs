@@ -1,22 +1,22 @@
-//! Chooses the processor that platform `cpu` generates code for.
+//! Choice of the processor that platform `cpu` generates code for.
 
 use xla::PlatformRegistry;
 
 /// Options of every subcommand that runs programs on a platform.
 #[derive(Debug, clap::Args)]
 pub struct TargetArguments {
-    /// Platform `cpu` generates code for this processor (`v1` to `v4` of x86-64, `znver4`, `znver5`, `sapphirerapids`),
-    /// less the features that this machine lacks; for `compiled:cpu`, which runs no code, for all of it.
+    /// Processor that platform `cpu` generates code for (`v1` to `v4` of x86-64, `znver4`, `znver5`, `sapphirerapids`),
+    /// without the features that this machine lacks; `compiled:cpu`, which runs no code, uses all features.
     #[arg(long, value_name = "NAME")]
     target_cpu: Option<String>,
-    /// Memory that platform `cpu` has written nothing to holds something else each time, and every program is compiled
-    /// and run twice: results that depend on it differ.
+    /// Fill uninitialised memory of platform `cpu` with different values each time, and compile and run every program
+    /// twice: results that depend on such memory differ.
     #[arg(long)]
     pub sanitize: bool,
 }
 
 impl TargetArguments {
-    /// The platforms of this build, with `cpu` for the processor that was chosen. The error says that there is no such
+    /// Returns the platforms of this build, with `cpu` for the chosen processor. Returns an error if there is no such
     /// processor.
     #[cfg(feature = "cpu")]
     pub fn registry(&self, platform: &str) -> xla::Result<PlatformRegistry> {
@@ -37,7 +37,7 @@ impl TargetArguments {
         Ok(registry)
     }
 
-    /// The platforms of this build, which has no `cpu`.
+    /// Returns the platforms of this build, which does not include `cpu`.
     #[cfg(not(feature = "cpu"))]
     pub fn registry(&self, _: &str) -> xla::Result<PlatformRegistry> {
         match self.name() {
@@ -46,7 +46,7 @@ impl TargetArguments {
         }
     }
 
-    /// LLVM's name of the processor that was chosen.
+    /// Returns LLVM's name of the chosen processor.
     pub fn name(&self) -> Option<&str> {
         self.target_cpu.as_deref().map(|name| match name {
             "v1" => "x86-64",
@@ -57,7 +57,7 @@ impl TargetArguments {
         })
     }
 
-    /// The words that choose the same on another command line.
+    /// Returns the arguments of a command line that makes the same choice.
     pub fn words(&self) -> Vec<String> {
         let mut words = self.name().map(|name| vec!["--target-cpu".to_string(), name.to_string()]).unwrap_or_default();
         words.extend(self.sanitize.then(|| "--sanitize".to_string()));

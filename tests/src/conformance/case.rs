@@ -1,4 +1,4 @@
-//! Cases: an identifier, a level, and the check.
+//! Test cases: an identifier, a level, and the check.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use xla_service::StreamExecutor;
 
 use crate::coverage::Status;
 
-/// Level of a case: the kind of promise that it checks; each level builds on the ones before.
+/// Level of a case: the kind of contract that it checks. Each level builds on the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Level {
-    /// The platform is registered, answers, and compiles.
+    /// The platform is registered, responds, and compiles.
     Registration,
-    /// Memory, copies, streams, events and transfers keep the contracts of their traits.
+    /// Memory, copies, streams, events and transfers satisfy the contracts of their traits.
     Device,
     /// Single operations by element type, with edge values.
     Operations,
     /// Fusions, control flow, aliasing and donation.
     Programs,
-    /// The programs of the corpus.
+    /// Programs of the corpus.
     Corpus,
     /// Generated programs.
     Generated,
-    /// Failures are reported as they should be, and the next execution works.
+    /// Failures are reported with their cause, and the next execution works.
     Resilience,
 }
 
 impl Level {
-    /// All of them, from 0.
+    /// All levels, from 0.
     pub const ALL: [Level; 7] = [
         Level::Registration,
         Level::Device,
@@ -40,17 +40,17 @@ impl Level {
         Level::Resilience,
     ];
 
-    /// Its number, with which the identifiers of its cases begin.
+    /// Returns the number of the level, which is the prefix of its cases' identifiers.
     pub fn number(self) -> usize {
         self as usize
     }
 
-    /// The level of that number.
+    /// Returns the level with a number.
     pub fn from_number(number: usize) -> Option<Level> {
         Level::ALL.get(number).copied()
     }
 
-    /// Its subject.
+    /// Returns the subject of the level.
     pub fn title(self) -> &'static str {
         match self {
             Level::Registration => "registration",
@@ -67,18 +67,18 @@ impl Level {
 /// Reason that a case did not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
-    /// A promise was broken.
+    /// A contract was violated.
     Failed(String),
-    /// The device was lost, or the process died, so that nothing else could have run there.
+    /// The device was lost, or the process died, so that no other case could run there.
     Lost(String),
-    /// It did not end.
+    /// The case did not end.
     Hung(String),
-    /// The platform lacks an optional ability that the case is about.
+    /// The platform lacks the optional ability that the case tests.
     Skipped(String),
 }
 
 impl Stop {
-    /// The same, with the attempt in front of a failure.
+    /// Adds the attempted operation to the message of a failure.
     pub fn when(self, what: impl std::fmt::Display) -> Stop {
         match self {
             Stop::Failed(message) => Stop::Failed(format!("{what}: {message}")),
@@ -114,69 +114,69 @@ macro_rules! ensure {
 }
 pub(super) use ensure;
 
-/// The platform that is tried.
+/// Platform under test.
 pub struct Subject {
     registry: PlatformRegistry,
     platform: Arc<dyn Platform>,
 }
 
 impl Subject {
-    /// A platform of a registry.
+    /// Creates the subject from a platform of a registry.
     pub fn new(registry: &PlatformRegistry, name: &str) -> Result<Subject> {
         Ok(Subject { registry: registry.clone(), platform: registry.get(name)? })
     }
 
-    /// Its name.
+    /// Returns the name of the platform.
     pub fn name(&self) -> &str {
         self.platform.name()
     }
 
-    /// The registry that it is in.
+    /// Returns the registry that contains the platform.
     pub fn registry(&self) -> &PlatformRegistry {
         &self.registry
     }
 
-    /// The platform itself.
+    /// Returns the platform.
     pub fn platform(&self) -> &Arc<dyn Platform> {
         &self.platform
     }
 
-    /// Its first device.
+    /// Returns the first device.
     pub fn executor(&self) -> Result<Arc<dyn StreamExecutor>> {
         self.platform.executor(0)
     }
 
-    /// A client of its first device that compiles everything anew.
+    /// Returns a client of the first device, without a compilation cache.
     pub fn client(&self) -> Result<Client> {
         Client::for_device(&self.registry, self.name(), 0, Arc::new(CompilationCache::new(0)))
     }
 }
 
-/// Observations of a case beside passing: for the coverage matrix and the list of operations to lower next.
+/// Observations of a case in addition to its outcome, for the coverage matrix and the list of operations to lower next.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     /// Status of the case's operation with its element type.
     pub status: Option<Status>,
-    /// Host fallbacks in the program of the case: for each instruction the operations in it.
+    /// Host fallbacks in the program of the case: for each instruction, its operations.
     pub fallbacks: Vec<Vec<(Opcode, ElementType)>>,
 }
 
 /// Body of a case.
 type Work = Box<dyn Fn(&Subject, &mut Notes) -> Check + Send + Sync>;
 
-/// Something to try.
+/// Test case.
 pub struct Case {
-    /// `LEVEL/SUBJECT/NAME`: stays the same from version to version.
+    /// Identifier `LEVEL/SUBJECT/NAME`, which stays stable across versions.
     pub id: String,
     pub(super) level: Level,
-    /// Whether it looks at numbers that other cases at the same time would change.
+    /// Whether the case reads counters that concurrent cases would change.
     pub(super) alone: bool,
     pub(super) operation: Option<(Opcode, ElementType)>,
     pub(super) work: Work,
 }
 
 impl Case {
-    /// A case of that level; the level's number is put in front of the name.
+    /// Creates a case of a level; the level's number is prepended to the name.
     pub(super) fn new(
         level: Level,
         name: impl std::fmt::Display,
@@ -185,7 +185,7 @@ impl Case {
         Case::noting(level, name, move |subject, _| work(subject))
     }
 
-    /// A case that learns something.
+    /// Creates a case that makes observations.
     pub(super) fn noting(
         level: Level,
         name: impl std::fmt::Display,
@@ -195,7 +195,7 @@ impl Case {
         Case { id, level, alone: false, operation: None, work: Box::new(work) }
     }
 
-    /// The same, with no other case at the same time.
+    /// Excludes other cases from running concurrently.
     pub(super) fn alone(mut self) -> Case {
         self.alone = true;
         self

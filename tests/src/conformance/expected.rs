@@ -1,18 +1,18 @@
 //! Expected failures, declared next to the backend.
 //!
 //! Each line of the text is `ID : reason` or `PREFIX* : reason`; empty lines and lines that begin with `#` are skipped.
-//! A case that is declared and passes is a failure, as is a prefix all of whose cases pass, and a line that fits no
-//! case: fixed cases are removed.
+//! A declared case that passes is a failure, as is a prefix all of whose cases pass, or a line that matches no case:
+//! declarations of fixed cases must be removed.
 
 use xla::{Error, Result};
 
-/// The lines of the text.
+/// Lines of the text.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     lines: Vec<ExpectedFailure>,
 }
 
-/// One of them.
+/// Line of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExpectedFailure {
     pub number: usize,
@@ -31,7 +31,7 @@ impl ExpectedFailure {
 }
 
 impl Expected {
-    /// Reads the text. The error names the line that is none.
+    /// Parses the text. The error names the malformed line.
     pub fn parse(text: &str) -> Result<Expected> {
         let mut lines = Vec::new();
         for (index, line) in text.lines().map(str::trim).enumerate() {
@@ -50,7 +50,7 @@ impl Expected {
         Ok(Expected { lines })
     }
 
-    /// The first line that fits a case.
+    /// Returns the first line that matches a case.
     pub(super) fn line(&self, id: &str) -> Option<&ExpectedFailure> {
         self.lines.iter().find(|line| line.fits(id))
     }

@@ -8,10 +8,10 @@ use xla_service::{
     Compiler, DeviceDescription, DeviceMemory, FaultInjection, MemoryStats, Stream, StreamExecutor, TransferManager,
 };
 
-/// The allocator's error when it fails as told.
+/// Error message of an injected failure.
 pub const MESSAGE: &str = "this allocation was made to fail";
 
-/// A platform whose first device is wrapped: everything goes to the platform, but the allocation that was chosen fails.
+/// Platform whose first device is wrapped: all calls are forwarded, except the allocation that is chosen to fail.
 ///
 /// ```
 /// use xla_tests::conformance::FaultyPlatform;
@@ -42,18 +42,18 @@ impl FaultyPlatform {
         Ok(Arc::new(FaultyPlatform { inner, executor }))
     }
 
-    /// Lets one allocation fail: the one after `good` more that succeed. Replaces an earlier request.
+    /// Makes the allocation after `good` further ones fail. Replaces an earlier request.
     pub fn fail_after(&self, good: u64) {
         let at = self.allocations().saturating_add(good);
         self.executor.fails_at.store(at, Ordering::SeqCst);
     }
 
-    /// No allocation is to fail any more. Whether one still was to.
+    /// Cancels a requested failure. Returns whether it had not occurred yet.
     pub fn relent(&self) -> bool {
         self.executor.fails_at.swap(u64::MAX, Ordering::SeqCst) >= self.allocations()
     }
 
-    /// Allocations so far, those that failed among them.
+    /// Returns the number of allocations so far, including failed ones.
     pub fn allocations(&self) -> u64 {
         self.executor.allocations.load(Ordering::SeqCst)
     }
@@ -89,7 +89,7 @@ impl Platform for FaultyPlatform {
 struct FaultyExecutor {
     inner: Arc<dyn StreamExecutor>,
     allocations: AtomicU64,
-    /// The number of the allocation that fails.
+    /// Index of the allocation that fails.
     fails_at: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! Blames a wrong result on the passes or on the platform: the evaluator runs the module after passes.
+//! Attribution of a wrong result to the passes or the platform: the evaluator runs the module after passes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -26,7 +26,7 @@ pub fn difference(
     })
 }
 
-/// Fails where results differ from the expected ones, and says whether the passes or the platform's code did it.
+/// Fails if results differ from the expected ones, and reports whether the passes or the platform's code caused it.
 pub fn same(
     compiled: &LoadedExecutable,
     parameters: &[Literal],

@@ -10,7 +10,7 @@
 //! | 5 | generated programs; idioms of machine learning over shapes at the edges: `tests/conformance/idioms` |
 //! | 6 | out of memory at every allocation, faults, cancelled runs, thousands of executions |
 //!
-//! A backend crate, wherever it lives, calls it from one test:
+//! A backend crate, inside or outside of this repository, calls it from one test:
 //!
 //! ```
 //! # let acme = xla_service::interpreter::platform();
@@ -23,8 +23,8 @@
 //! assert!(report.passed(), "{}", report.text());
 //! ```
 //!
-//! Known failures of a platform stand in a text next to it: see [`Expected`]. A case whose failure is declared and that
-//! passes is a failure too. Cases of optional abilities are skipped where the platform lacks the ability.
+//! Known failures of a platform are declared in a text file next to it: see [`Expected`]. A declared failure that
+//! passes is a failure too. Cases of optional abilities are skipped if the platform lacks the ability.
 
 pub mod case;
 mod expected;
@@ -51,15 +51,15 @@ pub use faulty::FaultyPlatform;
 pub use pseudo::{compiled, optimized};
 pub use report::{CaseResult, Lowering, Outcome, Report};
 
-/// Generated programs of each family, unless told otherwise: 440 in all.
+/// Default number of generated programs of each family: 440 in all.
 const GENERATED: u64 = 40;
-/// The same for quick runs.
+/// Default number of generated programs of each family in quick runs.
 const GENERATED_QUICK: u64 = 4;
 
-/// Time for a case, unless told otherwise.
+/// Default time limit of a case.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The suite for one platform.
+/// Suite for one platform.
 pub struct Suite {
     registry: PlatformRegistry,
     platform: String,
@@ -71,18 +71,18 @@ pub struct Suite {
     jobs: usize,
     quick: bool,
     patience: Duration,
-    /// Command that starts a process for cases; without it they run in this one.
+    /// Command that starts a process for cases; `None` runs them in this process.
     workers: Option<Vec<String>>,
 }
 
-/// Sees how a run goes on.
+/// Observer of the progress of a run.
 pub trait Observer {
-    /// Number of cases that will run.
+    /// Called with the number of cases that will run.
     fn begin(&mut self, cases: usize) {
         let _ = cases;
     }
 
-    /// A case is done.
+    /// Called after each case.
     fn done(&mut self, result: &CaseResult) {
         let _ = result;
     }
@@ -91,8 +91,8 @@ pub trait Observer {
 impl Observer for () {}
 
 impl Suite {
-    /// Every level for a platform of the registry; `optimized:NAME` stands for the evaluator after that platform's
-    /// passes, `compiled:NAME` for the evaluator after its compiler.
+    /// Creates a suite with all levels for a platform of the registry; `optimized:NAME` is the evaluator after that
+    /// platform's passes, `compiled:NAME` the evaluator after its compiler.
     pub fn new(registry: &PlatformRegistry, platform: &str) -> Suite {
         Suite {
             registry: registry.clone(),
@@ -109,89 +109,89 @@ impl Suite {
         }
     }
 
-    /// Only these levels.
+    /// Selects levels.
     #[must_use]
     pub fn levels(mut self, levels: &[Level]) -> Suite {
         self.levels = levels.to_vec();
         self
     }
 
-    /// Only cases whose identifier contains this text.
+    /// Selects the cases whose identifier contains a text.
     #[must_use]
     pub fn filter(mut self, filter: impl Into<String>) -> Suite {
         self.filter = filter.into();
         self
     }
 
-    /// The failures that are known.
+    /// Sets the expected failures.
     #[must_use]
     pub fn expected(mut self, expected: Expected) -> Suite {
         self.expected = expected;
         self
     }
 
-    /// Only these suites of the corpus.
+    /// Selects suites of the corpus.
     #[must_use]
     pub fn corpus(mut self, suites: &[&str]) -> Suite {
         self.corpus = Some(suites.iter().map(ToString::to_string).collect());
         self
     }
 
-    /// Number of generated programs of each family.
+    /// Sets the number of generated programs of each family.
     #[must_use]
     pub fn generated(mut self, programs: u64) -> Suite {
         self.generated = Some(programs);
         self
     }
 
-    /// Number of cases at the same time.
+    /// Sets the number of concurrent cases.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> Suite {
         self.jobs = jobs.max(1);
         self
     }
 
-    /// Smaller sizes and fewer programs, for tests that run at every change.
+    /// Selects smaller sizes and fewer programs, for tests that run at every change.
     #[must_use]
     pub fn quick(mut self) -> Suite {
         self.quick = true;
         self
     }
 
-    /// Time after which a case that has not ended counts as failed.
+    /// Sets the time limit of a case; a case that exceeds it fails.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Suite {
         self.patience = patience;
         self
     }
 
-    /// Cases run in processes that this command starts, as many at a time as there are jobs: one that loses the device,
-    /// dies or does not end costs itself alone. The command calls [`Suite::serve`] of the same suite.
+    /// Runs cases in processes that a command starts, one process for each job: a case that loses the device, dies or
+    /// hangs does not affect others. The command must call [`Suite::serve`] of an equal suite.
     #[must_use]
     pub fn workers(mut self, command: Vec<String>) -> Suite {
         self.workers = Some(command);
         self
     }
 
-    /// Runs the cases that another process asks for, line by line, until there are no more requests.
+    /// Runs the cases that another process requests, line by line, until the requests end.
     pub fn serve(&self, requests: impl BufRead, replies: impl Write) -> Result<()> {
         workers::serve(self, requests, replies)
     }
 
-    /// The cases that would run.
+    /// Returns the cases that would run.
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = self.listed();
         cases.retain(|case| case.id.contains(&self.filter));
         cases
     }
 
-    /// Runs it. The error is that there is no such platform, or that the filter leaves no case; everything else is in
-    /// the report.
+    /// Runs the suite. Returns an error if the platform does not exist, or if the filter leaves no case; everything
+    /// else is in the report.
     pub fn run(&self, observer: &mut dyn Observer) -> Result<Report> {
         run::run(self, observer)
     }
 
-    /// The cases of its levels, whatever the filter.
+    /// Returns the cases of the selected levels, regardless of the filter.
     fn listed(&self) -> Vec<Case> {
         let sizes = levels::Sizes {
             corpus: self.corpus.clone(),
@@ -201,7 +201,7 @@ impl Suite {
         self.levels.iter().flat_map(|&level| levels::cases(level, &sizes)).collect()
     }
 
-    /// Whether all cases of a level are there, so that a declared failure that none of them fits is stale.
+    /// Whether all cases of a level are listed, so that a declared failure without a matching case is stale.
     fn is_whole(&self, level: Level) -> bool {
         match level {
             Level::Corpus => self.corpus.is_none(),
@@ -212,8 +212,8 @@ impl Suite {
     }
 }
 
-/// The whole suite as one test: panics with a report unless the platform passes, but for the expected failures. Builds
-/// without optimisation take smaller sizes and fewer programs.
+/// Runs the whole suite as one test: panics with a report unless the platform passes, except for the expected failures.
+/// Builds without optimization use smaller sizes and fewer programs.
 pub fn check(registry: &PlatformRegistry, platform: &str, expected_failures: &str) {
     let report = Expected::parse(expected_failures).and_then(|expected| {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);

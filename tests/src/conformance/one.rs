@@ -1,4 +1,4 @@
-//! Runs one case on a thread of its own, so that one that hangs or panics is a finding.
+//! Execution of one case on its own thread, so that hangs and panics are findings.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -9,13 +9,13 @@ use xla::PlatformRegistry;
 
 use super::case::{Case, Check, Notes, Stop, Subject};
 
-/// Evaluating deep programs in a debug build takes more than the usual stack.
+/// Evaluation of deep programs in a debug build needs more than the default stack.
 const STACK: usize = 16 << 20;
 
-/// Result of a case, before the expected failures are looked up.
+/// Result of a case, before expected failures are applied.
 pub(super) type Raw = (Arc<Case>, Check, Notes, Duration);
 
-/// Runs one case in this process, but waits for it no longer than that.
+/// Runs one case in this process, and waits for it at most for `patience`.
 pub(super) fn one(platform: &str, registry: &PlatformRegistry, case: &Arc<Case>, patience: Duration) -> Raw {
     let started = Instant::now();
     let (sender, outcome) = channel();
@@ -27,7 +27,7 @@ pub(super) fn one(platform: &str, registry: &PlatformRegistry, case: &Arc<Case>,
         let check = || (work.work)(&Subject::new(&registry, &name)?, &mut notes);
         let check = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| Err(Stop::Failed(said(&*panic))));
         *written.lock().unwrap_or_else(PoisonError::into_inner) = notes;
-        // Nobody listens any more where the case took too long.
+        // If the case exceeded its time limit, the receiver is gone.
         let _ = sender.send(check);
     };
     let spawned = std::thread::Builder::new().name(case.id.clone()).stack_size(STACK).spawn(run);
@@ -43,7 +43,7 @@ pub(super) fn one(platform: &str, registry: &PlatformRegistry, case: &Arc<Case>,
     (case.clone(), check, notes, started.elapsed())
 }
 
-/// The failure of a case that was waited for so long.
+/// Returns the failure of a case that exceeded its time limit.
 pub(super) fn not_ended(patience: Duration) -> Stop {
     Stop::Hung(format!("it has not ended after {} s", patience.as_secs_f64()))
 }

@@ -1,4 +1,4 @@
-//! Platforms that evaluate the output of another one's compiler: `optimized:NAME` runs its passes, `compiled:NAME`
+//! Platforms that evaluate the output of another platform's compiler: `optimized:NAME` runs its passes, `compiled:NAME`
 //! generates code as well.
 
 use std::collections::BTreeMap;
@@ -13,14 +13,14 @@ use xla_service::{
 const OPTIMIZED: &str = "optimized:";
 const COMPILED: &str = "compiled:";
 
-/// The platform that runs the passes of another one and then evaluates: where it fails, the passes change results of
-/// programs; where only the other one fails, it is its code. Its name is `optimized:` and the other one's name.
+/// Creates the platform `optimized:NAME`, which runs the passes of another platform and then evaluates. If it fails,
+/// the passes change results; if only the other platform fails, its code generation is wrong.
 pub fn optimized(platform: Arc<dyn Platform>) -> Arc<dyn Platform> {
     evaluated(OPTIMIZED, platform, false)
 }
 
-/// The platform that compiles with another one and then evaluates: for code that this machine cannot run. Its name is
-/// `compiled:` and the other one's name.
+/// Creates the platform `compiled:NAME`, which compiles with another platform and then evaluates. It tests compilation
+/// for processors whose code this machine cannot run.
 pub fn compiled(platform: Arc<dyn Platform>) -> Arc<dyn Platform> {
     evaluated(COMPILED, platform, true)
 }
@@ -31,7 +31,7 @@ fn evaluated(prefix: &str, compiled: Arc<dyn Platform>, generates_code: bool) ->
     Arc::new(Evaluated { name, compiled, generates_code, evaluator, devices: Mutex::default() })
 }
 
-/// The registry, with the platform of that name if it is such a one.
+/// Returns the registry, with the named platform added if it is such a one.
 pub(super) fn with_pseudo_platforms(registry: &PlatformRegistry, name: &str) -> Result<PlatformRegistry> {
     let mut registry = registry.clone();
     if let Some(inner) = name.strip_prefix(OPTIMIZED) {
@@ -91,7 +91,7 @@ impl Platform for Evaluated {
     }
 }
 
-/// A device of another platform, which says that it is of this one.
+/// Device of another platform, with a description that names this platform.
 #[derive(Debug)]
 struct Renamed {
     inner: Arc<dyn StreamExecutor>,

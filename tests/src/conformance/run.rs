@@ -1,4 +1,4 @@
-//! Runs cases, several at the same time, and puts what came of them together.
+//! Execution of cases, several of them concurrently, and collection of their results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,7 +79,7 @@ fn run_with_jobs(
 }
 
 impl Report {
-    /// Takes what came of a case in, and tells the observer.
+    /// Adds the result of a case, and notifies the observer.
     fn add(&mut self, suite: &Suite, (case, check, notes, time): Raw, observer: &mut dyn Observer) {
         let line = suite.expected.line(&case.id);
         let outcome = match (check, line) {

@@ -1,4 +1,4 @@
-//! Cases in processes of their own: one that loses the device, dies or does not end costs itself alone.
+//! Cases in separate processes: a case that loses the device, dies or hangs does not affect others.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -17,7 +17,7 @@ use crate::coverage::Status;
 use crate::differential::FailureKind;
 use crate::isolated::Isolated;
 
-/// End of a case, as a line of JSON. The request for it is its identifier.
+/// Result of a case, as a line of JSON. The request is the case's identifier.
 #[derive(Debug, Serialize, Deserialize)]
 struct Reply {
     stop: Option<Stop>,
@@ -25,11 +25,11 @@ struct Reply {
     /// Operations that the host evaluates, by their names.
     fallbacks: Vec<Vec<(String, String)>>,
     seconds: f64,
-    /// Reason that the device is of no use any more.
+    /// Reason why the device is no longer usable.
     lost: Option<String>,
 }
 
-/// The processes that one thread has cases run in, one after the other.
+/// Process that runs the cases of a thread; it is replaced when it is no longer usable.
 pub(super) struct Worker {
     isolated: Isolated,
     patience: Duration,
@@ -40,7 +40,7 @@ impl Worker {
         Worker { isolated: Isolated::new(command.to_vec(), patience), patience }
     }
 
-    /// Runs a case in the process of the one before, or in a new one where that is of no use any more.
+    /// Runs a case in the existing process, or in a new one if that is no longer usable.
     pub fn run(&mut self, case: &Arc<Case>) -> Raw {
         let started = Instant::now();
         let (check, notes, time) = match self.isolated.exchange::<Reply>(&case.id) {
@@ -63,7 +63,7 @@ impl Worker {
         (case.clone(), check, notes, time)
     }
 
-    /// Meaning of the reply; ends the process if the device is lost to it.
+    /// Converts the reply; ends the process if its device is lost.
     fn judge(&mut self, reply: Reply) -> std::result::Result<(), Stop> {
         let Some(lost) = reply.lost else { return reply.stop.map_or(Ok(()), Err) };
         let said = match reply.stop {
@@ -90,7 +90,7 @@ impl Reply {
     }
 }
 
-/// Runs the cases of the suite that are asked for. How long one may take is for the asking process to say.
+/// Runs the requested cases of the suite. The requesting process enforces the time limit.
 pub(super) fn serve(suite: &Suite, requests: impl BufRead, mut replies: impl Write) -> Result<()> {
     let failed = |error: std::io::Error| Error::internal(format!("the process that asks is gone: {error}"));
     let registry = pseudo::with_pseudo_platforms(&suite.registry, &suite.platform)?;
@@ -112,7 +112,7 @@ pub(super) fn serve(suite: &Suite, requests: impl BufRead, mut replies: impl Wri
     Ok(())
 }
 
-/// An error unless the platform's first device takes work.
+/// Returns an error unless the platform's first device accepts work.
 fn usable(platform: &dyn Platform) -> Result<()> {
     platform.executor(0)?.create_stream()?.synchronize()
 }

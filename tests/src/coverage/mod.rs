@@ -1,4 +1,4 @@
-//! Coverage of operation by element type by platform, found by compiling and running a tiny program for each.
+//! Coverage of operations by element type and platform, determined by compiling and running a small program for each.
 
 mod page;
 mod recipes;
@@ -22,7 +22,7 @@ pub use page::page;
 pub(crate) use page::{STYLE, escaped, legend, table_html};
 pub use recipes::{Check, Recipe, recipe};
 
-/// The program by which an operation is tried on an element type; `None` for an operation that nobody can write.
+/// Returns the program that tests an operation with an element type; `None` if the operation cannot be written as text.
 pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
     let (computations, entry) = match recipe(opcode)? {
         Recipe::Program { computations, entry, .. } => (computations, entry),
@@ -34,44 +34,45 @@ pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
 /// Status of an operation with an element type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
-    /// The shape rule forbids it.
+    /// The shape rule does not allow the element type.
     NotAllowed,
     /// The platform's own code agrees with the evaluator.
     Native,
     /// The host evaluates it.
     Fallback,
-    /// It fails, and that is declared, for this reason.
+    /// Declared failure, with its reason.
     Expected(String),
-    /// The platform says that it cannot.
+    /// The platform reports that it does not support the operation.
     Refused(String),
-    /// It fails otherwise, or computes something else than the evaluator.
+    /// The operation fails in another manner, or the result differs from the evaluator's.
     Wrong(String),
-    /// The operation is not there at all.
+    /// The operation is not implemented.
     Missing,
-    /// It needs more than one device and its memory; it is read, verified, printed, and refused by name when compiling.
+    /// The operation needs more than one device and its memory. It is parsed, verified and printed, and the compiler
+    /// refuses it by name.
     DeviceOnly,
 }
 
-/// One opcode's line of the table.
+/// Row of the table: one opcode.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The operation.
+    /// Operation.
     pub opcode: Opcode,
-    /// In the order of [`ElementType::ALL`].
+    /// Statuses in the order of [`ElementType::ALL`].
     pub statuses: Vec<Status>,
 }
 
-/// The table of one platform.
+/// Table of one platform.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The platform.
+    /// Name of the platform.
     pub platform: String,
-    /// In the order of [`Opcode::ALL`].
+    /// Rows in the order of [`Opcode::ALL`].
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// Tries every opcode whose name contains `filter`.
+    /// Tests every opcode whose name contains `filter`.
     pub fn new(registry: &PlatformRegistry, platform: &str, filter: &str) -> Result<Table> {
         let trials = Trials::new(registry, platform)?;
         let row = |&opcode: &Opcode| {
@@ -82,7 +83,7 @@ impl Table {
         Ok(Table { platform: platform.to_string(), rows: chosen.map(row).collect() })
     }
 
-    /// A table of the statuses that do not depend on the platform: trials that cannot be written.
+    /// Returns a table of the statuses that do not depend on the platform: combinations without a valid program.
     pub fn blank(platform: &str) -> Table {
         let row = |&opcode: &Opcode| {
             let status = |&ty: &ElementType| trial(opcode, ty).err().unwrap_or(Status::NotAllowed);
@@ -100,13 +101,13 @@ impl Table {
         }
     }
 
-    /// A cell, if the table has it.
+    /// Returns a cell, if the table has it.
     pub fn get(&self, opcode: Opcode, ty: ElementType) -> Option<&Status> {
         let column = ElementType::ALL.iter().position(|&other| other == ty)?;
         self.rows.iter().find(|row| row.opcode == opcode).map(|row| &row.statuses[column])
     }
 
-    /// All statuses with their places.
+    /// Returns all statuses with their operations and element types.
     pub fn cells(&self) -> impl Iterator<Item = (Opcode, ElementType, &Status)> {
         self.rows
             .iter()
@@ -114,20 +115,20 @@ impl Table {
     }
 }
 
-/// A trial of an operation and an element type.
+/// Test of an operation with an element type.
 pub struct Trial {
-    /// The tiny program.
+    /// Small program.
     pub module: VerifiedModule,
-    /// Tolerance of its results; `None` where compiling must refuse it.
+    /// Comparison of its results; `None` if compilation must refuse it.
     pub check: Option<Check>,
 }
 
-/// The trial of an operation and an element type; the status where there is nothing to try.
+/// Returns the test of an operation with an element type, or the status if there is no valid program.
 pub fn trial(opcode: Opcode, ty: ElementType) -> std::result::Result<Trial, Status> {
     trial_with(opcode, ty, str::to_string)
 }
 
-/// The same with something changed in the text.
+/// Returns a test like [`trial`], with a change of the program's text.
 pub fn trial_with(
     opcode: Opcode,
     ty: ElementType,
@@ -145,7 +146,7 @@ pub fn trial_with(
     }
 }
 
-/// The registry with a handler for the target that the recipe of custom-call names.
+/// Returns the registry with a handler for the target of the recipe of `custom-call`.
 pub fn with_handler(registry: &PlatformRegistry) -> PlatformRegistry {
     let registry = registry.clone();
     let given = |_: &CustomCallContext<'_>, operands: Vec<Literal>| Ok(operands[0].clone());
@@ -153,20 +154,20 @@ pub fn with_handler(registry: &PlatformRegistry) -> PlatformRegistry {
     registry
 }
 
-/// Platforms that operations are tried on.
+/// Platform that operations are tested on.
 struct Trials {
     client: Client,
     custom_calls: CustomCallRegistry,
 }
 
 impl Trials {
-    /// A device of that platform.
+    /// Creates a client of a platform.
     fn new(registry: &PlatformRegistry, platform: &str) -> Result<Trials> {
         let registry = with_handler(registry);
         Ok(Trials { client: Client::new(&registry, platform)?, custom_calls: registry.custom_calls().clone() })
     }
 
-    /// Tries one operation on one element type.
+    /// Tests one operation with one element type.
     fn status(&self, opcode: Opcode, ty: ElementType) -> Status {
         let Trial { module, check } = match trial(opcode, ty) {
             Ok(trial) => trial,
@@ -211,8 +212,8 @@ fn compile(client: &Client, module: &VerifiedModule, host_fallback: FallbackPoli
     client.compile(module, &CompileOptions { host_fallback, ..CompileOptions::default() })
 }
 
-/// Demands that a program prints back the same, and that compiling refuses it by the name of the opcode or of what
-/// begins it.
+/// Checks that a program survives a round trip through text, and that compilation refuses it by the name of the opcode,
+/// or of its `-start` operation.
 pub fn refused(client: &Client, opcode: Opcode, module: &VerifiedModule) -> Status {
     let printed = module.to_string();
     if parse_module(&printed).ok().map(|again| again.to_string()) != Some(printed) {
@@ -226,7 +227,7 @@ pub fn refused(client: &Client, opcode: Opcode, module: &VerifiedModule) -> Stat
     }
 }
 
-/// The program of a recipe for an element type.
+/// Returns the program of a recipe for an element type.
 fn program(opcode: Opcode, recipe: Recipe, ty: ElementType, change: impl Fn(&str) -> String) -> Result<VerifiedModule> {
     let (computations, entry) = match recipe {
         Recipe::Program { computations, entry, .. } => (computations, entry),
@@ -235,7 +236,7 @@ fn program(opcode: Opcode, recipe: Recipe, ty: ElementType, change: impl Fn(&str
     parse_module(&change(&recipes::text(opcode, ty, computations, entry))).and_then(VerifiedModule::new)
 }
 
-/// Small numbers for each parameter, the same every time.
+/// Returns small numbers for each parameter, equal in every run.
 pub fn arguments(module: &Module) -> Vec<Literal> {
     let mut random = Random::new(1);
     let entry = module.entry();
@@ -244,7 +245,7 @@ pub fn arguments(module: &Module) -> Vec<Literal> {
 }
 
 fn difference(expected: &Literal, actual: &Literal, ty: ElementType, check: Check) -> Option<String> {
-    // Results computed from narrow floats are off by a rounding of theirs, whatever the type of the result.
+    // Results computed from narrow floats may differ by a rounding of that type, whatever the type of the result.
     let of_type = epsilon(ty);
     let (expected, actual) = (expected.leaves(), actual.leaves());
     expected.iter().zip(&actual).find_map(|(expected, actual)| {

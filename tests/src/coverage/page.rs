@@ -1,4 +1,4 @@
-//! HTML tables of the coverage on one page.
+//! HTML page with the tables of the coverage.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ td.wrong, i.wrong { background: #cc3311; } td.missing, i.missing { background: #
 td.device, i.device { background: #b7c9e2; } p span { white-space: nowrap; }
 ";
 
-/// Legend of the colours.
+/// Returns the legend of the colours.
 pub fn legend() -> String {
     let colours = [
         ("native", "native"),
@@ -35,7 +35,7 @@ pub fn legend() -> String {
     format!("<p>{}</p>\n", entries.join(" &ensp; "))
 }
 
-/// The tables as a page; a cell says more when pointed at.
+/// Returns the tables as a page; cells have tooltips with details.
 pub fn page(tables: &[Table]) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Operations and element types</title>\
@@ -48,7 +48,7 @@ pub fn page(tables: &[Table]) -> String {
     page + "</body></html>\n"
 }
 
-/// One table.
+/// Returns one table.
 pub fn table_html(table: &Table) -> String {
     let mut html = "<table><thead><tr><th></th>".to_string();
     for ty in ElementType::ALL {
@@ -78,7 +78,7 @@ fn cell(status: &Status) -> String {
     format!("<td class=\"{class}\" title=\"{}\"></td>", escaped(title))
 }
 
-/// Text that a page shows as it is.
+/// Escapes text for HTML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! A program with a custom call, which is a function of the start, and with a constant in a file.
+//! Case with a custom call, whose function is part of the start code, and with a constant in a file.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use xla_service::ExternalCall;
 
 use crate::corpus::{Case, Info};
 
-/// The function's name.
+/// Symbol of the function.
 pub(super) const SYMBOL: &str = "cross_add";
 
-/// Number that the function gets through the application's own pointer.
+/// Number that the function reads through the application's own pointer.
 const OWN_NUMBER: i32 = 7;
 
-/// Name of the case's suite, which is no part of the corpus.
+/// Name of the case's suite, which is not part of the corpus.
 pub const SUITE: &str = "custom-call";
 
-/// The program, without the numbers of its constant.
+/// Program, without the numbers of its constant.
 const MODULE: &str = "HloModule custom_call
     sum { a = f32[] parameter(0)
       b = f32[] parameter(1)
@@ -34,17 +34,17 @@ const MODULE: &str = "HloModule custom_call
       ROOT r = f32[13] reduce(products, zero), dimensions={1}, to_apply=sum
     }";
 
-/// Numbers of the constant.
+/// Returns the numbers of the constant.
 fn numbers() -> impl Iterator<Item = i32> {
     (0..300).map(|number| number % 7 - 2)
 }
 
-/// The custom call of the case, as a function of the application.
+/// Returns the declaration of the case's custom call, as a function of the application.
 pub(super) fn external() -> ExternalCall {
     ExternalCall { target: "cross.add".to_string(), symbol: Some(SYMBOL.to_string()) }
 }
 
-/// The case; its results are written into that folder.
+/// Returns the case; its expected results are written to the folder.
 pub fn case(folder: &Path) -> Result<Case> {
     let numbers_in_text = numbers().map(|number| number.to_string()).collect::<Vec<String>>().join(", ");
     let sum = numbers().sum::<i32>() as f32;
@@ -72,8 +72,8 @@ pub fn case(folder: &Path) -> Result<Case> {
     })
 }
 
-/// The function in LLVM IR, for pointers of that word: it adds two arrays of as many elements as its text has letters,
-/// and the number that its own pointer points to.
+/// Returns the function in LLVM IR, for a pointer-sized integer type `word`. It adds two arrays, whose number of
+/// elements is the length of the call's text, and the number that its own pointer points to.
 pub(super) fn function(word: &str) -> String {
     format!(
         "@own = internal global i32 {OWN_NUMBER}

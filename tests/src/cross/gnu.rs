@@ -1,6 +1,5 @@
-//! Links with GNU ld: a program compiled ahead of time for triples as people write them, with an object of `llc` for
-//! the same triple. The linker compares attributes and flags of both, such as the registers of arguments; warnings are
-//! errors.
+//! Links with GNU ld: a program compiled ahead of time for common triples, with an object of `llc` for the same triple.
+//! The linker compares attributes and flags of both, such as the calling convention of floats; warnings are errors.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,16 +9,16 @@ use xla::{Error, Platform, Result, VerifiedModule};
 use xla_hlo::text::parse_module;
 use xla_service::AotCompilationOptions;
 
-/// A triple, and the linker of GNU binutils for it.
+/// Triple, and the linker of GNU binutils for it.
 #[derive(Debug)]
 pub struct GnuLink {
     /// Triple of the program.
     pub triple: &'static str,
     /// Processor, if it is not the triple's baseline.
     pub cpu: Option<&'static str>,
-    /// The linker and its options.
+    /// Linker and its options.
     pub linker: &'static [&'static str],
-    /// Features of systems of the triple that LLVM's baseline has not.
+    /// Features of the triple's systems that LLVM's baseline does not have.
     pub features: &'static str,
 }
 
@@ -27,7 +26,7 @@ const fn link(triple: &'static str, linker: &'static [&'static str]) -> GnuLink 
     GnuLink { triple, cpu: None, linker, features: "" }
 }
 
-/// All links; of three and of four parts, with and without an operating system.
+/// All links; triples of three and four parts, with and without an operating system.
 pub const GNU_LINKS: &[GnuLink] = &[
     link("x86_64-linux-gnu", &["x86_64-linux-gnu-ld"]),
     link("i686-pc-linux-gnu", &["x86_64-linux-gnu-ld", "-m", "elf_i386"]),
@@ -43,7 +42,7 @@ pub const GNU_LINKS: &[GnuLink] = &[
     link("x86_64-w64-mingw32", &["x86_64-w64-mingw32-ld"]),
 ];
 
-/// A program with a product, a division of 64-bit integers, which some processors lack, and a constant.
+/// Program with a dot, a division of 64-bit integers, which some processors lack, and a constant.
 const MODULE: &str = "HloModule linked
     ENTRY main {
       x = f32[4,6] parameter(0)
@@ -56,14 +55,14 @@ const MODULE: &str = "HloModule linked
       ROOT r = (f32[4,3], s64[5]) tuple(z, q)
     }";
 
-/// Functions that an object calls, of its description.
+/// Part of an object's description: the functions that it calls.
 #[derive(Deserialize)]
 struct Description {
     externals: Vec<String>,
 }
 
 impl GnuLink {
-    /// Compiles the program into the folder and links it; fails with what the linker said.
+    /// Compiles the program into the folder and links it; an error contains the linker's message.
     pub fn check(&self, platform: &dyn Platform, folder: &Path) -> Result<()> {
         let compiler = platform.compiler();
         let ahead = compiler.ahead_of_time().ok_or_else(|| Error::internal("platform cpu compiles ahead of time"))?;
@@ -97,7 +96,7 @@ impl GnuLink {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let of_llc = ["-filetype=obj", "-relocation-model=pic", "start.ll", "-o", "start.o"];
         tool(folder, "llc-22", &[&words[..], &of_llc].concat())?;
-        // Functions that compilers bring are not called here: nothing is run.
+        // Nothing is run, so builtins of compilers need no definition.
         let defined: Vec<String> = externals.iter().map(|name| format!("--defsym={name}=0")).collect();
         let defined: Vec<&str> = defined.iter().map(String::as_str).collect();
         let [linker, of_linker @ ..] = self.linker else { return Err(Error::internal("there is no linker")) };

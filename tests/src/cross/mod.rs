@@ -1,14 +1,14 @@
-//! Cross runs: programs of the corpus, compiled ahead of time for other processors, linked without any library, and run
-//! by an emulator.
+//! Cross runs: programs of the corpus are compiled ahead of time for other processors, linked without any library, and
+//! run in an emulator.
 //!
 //! ```text
 //! case ── xla compile for the target ──> object, description
-//!      ── custom_call.rs: a case of its own, with the function of a custom call
+//!      ── custom_call.rs: separate case with the function of a custom call
 //!      ── start.rs: arguments as data, code that calls the program and writes its results, in LLVM IR
-//!      ── llc, ld.lld, qemu (run.rs) ──> bytes of the results, compared as everywhere
+//!      ── llc, ld.lld, qemu (run.rs) ──> bytes of the results, compared as in other tests
 //! ```
 //!
-//! `gnu.rs` links a program for triples that have a GNU linker, which is stricter than LLVM's, with that one.
+//! `gnu.rs` links a program with GNU ld for triples that have one, since it is stricter than LLVM's linker.
 
 mod custom_call;
 mod gnu;

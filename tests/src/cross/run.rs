@@ -1,4 +1,4 @@
-//! One program on one target: compiled, linked, run, compared.
+//! Compilation, linking, execution and comparison of one program on one target.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,21 +16,21 @@ use super::start::{self, Description};
 use super::targets::CrossTarget;
 use crate::corpus::{Case, stored};
 
-/// Name of every program's entry.
+/// Symbol of every program's entry.
 const ENTRY: &str = "program";
 
 /// Outcome of a case on a target.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The results are the expected ones.
+    /// The results agree with the expected ones.
     Agrees,
-    /// The compiler refuses the program; the sentence.
+    /// The compiler refuses the program; its message.
     Refused(String),
-    /// The object calls builtins of compilers, of which none takes part here; their names.
+    /// The object calls compiler builtins that are not available; their names.
     NeedsBuiltins(String),
-    /// The emulator broke down, which is no fault of the program's.
+    /// The emulator crashed, which is not an error of the program.
     Emulator(String),
-    /// Anything else.
+    /// Any other failure.
     Failed(String),
 }
 
@@ -41,7 +41,7 @@ pub struct CrossRun<'a> {
     pub platform: &'a dyn Platform,
     /// Folder for files.
     pub folder: PathBuf,
-    /// Threads that calls may use. There is one, which does the parts from the last one on.
+    /// Maximum number of threads of a call. A single thread executes all parts, in descending order.
     pub threads: NonZeroUsize,
 }
 
@@ -117,9 +117,9 @@ impl CrossRun<'_> {
         description.ok_or_else(|| Error::internal("the description of the object cannot be read"))
     }
 
-    /// Assembles the start and links it with the object.
+    /// Assembles the start code and links it with the object.
     fn link(&self, target: &CrossTarget) -> Result<()> {
-        // The instructions that all systems of the triple have; RISC-V's baseline of LLVM has fewer.
+        // Features that all systems of the triple have; LLVM's baseline for RISC-V has fewer.
         let features = if target.triple.starts_with("riscv64") { "-mattr=+m,+a,+f,+d,+c" } else { "-mattr=" };
         let cpu = format!("-mcpu={}", target.cpus.first().unwrap_or(&""));
         let relocation = if target.is_wasm() { "-relocation-model=static" } else { "-relocation-model=pic" };
@@ -146,7 +146,7 @@ impl CrossRun<'_> {
     }
 }
 
-/// The arguments of a case as they lie in the target's memory.
+/// Returns the arguments of a case in the memory layout of the target.
 fn arguments(case: &Case, signature: &Signature, big_endian: bool) -> Result<Vec<Vec<u8>>> {
     if signature.arguments().is_empty() {
         return Ok(Vec::new());
@@ -164,7 +164,7 @@ fn arguments(case: &Case, signature: &Signature, big_endian: bool) -> Result<Vec
     leaves.map(argument).collect()
 }
 
-/// Whether the bytes that the program wrote are the expected results.
+/// Compares the bytes that the program wrote with the expected results.
 fn compare(case: &Case, signature: &Signature, object: &Description, written: &[u8]) -> Result<Verdict> {
     let mut outputs = Archive::from_bytes("expected.npz", case.expected.clone())?;
     let tolerance = Tolerance { rtol: case.info.rtol, atol: case.info.atol, signed_zero: case.info.signed_zero };
@@ -187,7 +187,7 @@ fn compare(case: &Case, signature: &Signature, object: &Description, written: &[
     Ok(Verdict::Agrees)
 }
 
-/// An element of a literal: its number in row-major order, and its bytes, of numbers that long.
+/// Element of a literal: its row-major index, its size in bytes, and the size of its parts, which are byte-swapped.
 struct Element {
     number: usize,
     width: usize,
@@ -195,12 +195,12 @@ struct Element {
 }
 
 impl Element {
-    /// Copies it from a literal to its place in memory.
+    /// Copies the element from a literal to its place in memory.
     fn copy_into(&self, memory: &mut [u8], place: usize, literal: &[u8], big_endian: bool) {
         self.copy(memory, place, literal, self.number, big_endian);
     }
 
-    /// Copies it from its place in memory to a literal.
+    /// Copies the element from its place in memory to a literal.
     fn copy_out(&self, literal: &mut [u8], place: usize, memory: &[u8], big_endian: bool) {
         self.copy(literal, self.number, memory, place, big_endian);
     }
@@ -215,7 +215,7 @@ impl Element {
     }
 }
 
-/// The elements of an array in the order of memory, each with its place there.
+/// Returns the elements of an array in memory order, each with its position in memory.
 fn places(shape: &ArrayShape) -> impl Iterator<Item = (usize, Element)> {
     let ty = shape.element_type();
     let (width, part) = (ty.byte_width(), ty.real_part().byte_width());

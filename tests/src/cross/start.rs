@@ -1,4 +1,4 @@
-//! The program around an object: arguments as data, a start that calls it and writes the results, in LLVM IR.
+//! Start code around an object, in LLVM IR: arguments as data, a call of the object, and output of its results.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub(super) struct Description {
     pub externals: Vec<String>,
 }
 
-/// The program of the object.
+/// Program of an object.
 #[derive(Debug, Deserialize)]
 pub(super) struct Program {
     pub name: String,
@@ -28,12 +28,12 @@ pub(super) struct Program {
     words: Vec<Word>,
 }
 
-/// The only element of a list.
+/// Deserializes a list of one program.
 fn only<'de, D: Deserializer<'de>>(reader: D) -> Result<Program, D::Error> {
     <[Program; 1]>::deserialize(reader).map(|[program]| program)
 }
 
-/// The target's memory.
+/// Memory of the target.
 #[derive(Debug, Deserialize)]
 pub(super) struct Target {
     pointer_bytes: u32,
@@ -45,24 +45,24 @@ struct Arena {
     size: u64,
 }
 
-/// A word of the call after its pointers.
+/// Word argument of the call, after its pointers.
 #[derive(Debug, Deserialize)]
 struct Word {
     name: String,
 }
 
-/// A pointer of the call.
+/// Pointer argument of the call.
 #[derive(Debug, Deserialize)]
 pub(super) struct Pointer {
     pub bytes: usize,
     pub argument: Option<usize>,
     pub result: Option<usize>,
-    /// Whether random numbers are drawn from it.
+    /// Whether the pointer is to the state of random numbers.
     random_state: bool,
 }
 
 impl Program {
-    /// The pointers of results, by their numbers.
+    /// Returns the pointers of results, sorted by their numbers.
     pub fn results(&self) -> Vec<(usize, &Pointer)> {
         let mut results: Vec<(usize, usize, &Pointer)> = Vec::new();
         for (place, pointer) in self.pointers.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Program {
     }
 }
 
-/// LLVM IR of a program that calls the object with these arguments, in the target's byte order, writes all results to
+/// Returns LLVM IR of a program that calls the object with arguments in the target's byte order, writes all results to
 /// standard output, and exits with the call's status.
 pub(super) fn text(
     description: &Description,
@@ -91,7 +91,7 @@ pub(super) fn text(
     text.push_str(match target.builtins {
         Builtins::None => "",
         Builtins::Here(_, functions) => functions,
-        // For who divides by zero, which programs do not.
+        // libgcc calls `raise` for a division by zero, which programs do not have.
         Builtins::Gcc(_) => "define i32 @raise(i32 %signal) {\n  ret i32 0\n}\n",
     });
     text
@@ -134,14 +134,14 @@ fn data(
     )
 }
 
-/// Bytes as data of that name.
+/// Appends bytes as data with a name.
 fn bytes_of(text: &mut String, name: &str, data: &[u8], alignment: u32) -> std::fmt::Result {
     write!(text, "@{name} = internal global [{} x i8] c\"", data.len())?;
     data.iter().try_for_each(|byte| write!(text, "\\{byte:02x}"))?;
     writeln!(text, "\", align {alignment}")
 }
 
-/// The state from which a device draws its first random number, two words.
+/// Returns the initial state of a device's random numbers, two words.
 fn random_state(big_endian: bool) -> Vec<u8> {
     let state = RandomState::new().advance(0);
     let words = [state as u64, (state >> 64) as u64];

@@ -1,27 +1,27 @@
-//! Targets of cross runs: how they are named, emulated, and asked for something.
+//! Targets of cross runs: triples, emulators and system calls.
 
 use std::path::PathBuf;
 
-/// A kind of processor under Linux, or WebAssembly in Node.
+/// Processor with Linux, or WebAssembly in Node.
 #[derive(Debug)]
 pub struct CrossTarget {
-    /// Name in this runner.
+    /// Name of the target in this runner.
     pub name: &'static str,
-    /// LLVM's triple.
+    /// LLVM triple.
     pub triple: &'static str,
-    /// Processors, if it is not the triple's baseline, the one that every part of it runs on first.
+    /// Processors that objects have variants for, the least capable one first; empty for the triple's baseline.
     pub cpus: &'static [&'static str],
-    /// Features beside the processor's.
+    /// Features in addition to the processor's.
     pub features: &'static [&'static str],
-    /// The emulator and its options; none for this machine.
+    /// Emulator and its options; empty for this machine.
     pub emulator: &'static [&'static str],
-    /// Way to call the system.
+    /// Method of system calls.
     pub system: SystemCall,
-    /// Builtins that programs call.
+    /// Builtins that programs may call.
     pub builtins: Builtins,
 }
 
-/// A call of the system with a number and three arguments.
+/// System call with a number and three arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemCall {
     /// Means of the call.
@@ -32,36 +32,35 @@ pub struct SystemCall {
     pub exit: u32,
 }
 
-/// Means of a call of the system.
+/// Means of a system call.
 #[derive(Clone, Copy, Debug)]
 pub enum CallBy {
-    /// An instruction, with registers as constraints of inline assembly: the result, the number, three arguments, what
-    /// changes.
+    /// Instruction, with registers as constraints of inline assembly: result, number, three arguments, clobbers.
     Instruction(&'static str, &'static str),
-    /// The function `system` of module `env`, which who runs the WebAssembly gives to it.
+    /// Imported function `system` of module `env`, which the WebAssembly host provides.
     Import,
 }
 
-/// Functions that every compiler brings with it for a processor.
+/// Builtins: functions that every compiler provides for a processor.
 #[derive(Clone, Copy, Debug)]
 pub enum Builtins {
-    /// Programs call none.
+    /// Programs call no builtins.
     None,
-    /// `libgcc.a` in a folder of this one, that of GCC's cross compiler (Debian: `libgcc-12-dev-armhf-cross`).
+    /// `libgcc.a` of GCC's cross compiler, in a subfolder of this folder (Debian: `libgcc-12-dev-armhf-cross`).
     Gcc(&'static str),
-    /// The start has them: names, and their IR.
+    /// Builtins defined by the start code: names, and their LLVM IR.
     Here(&'static [&'static str], &'static str),
 }
 
 impl Builtins {
-    /// The library that has them, if it is installed.
+    /// Returns the path of `libgcc.a`, if it is installed.
     pub fn library(self) -> Option<PathBuf> {
         let Builtins::Gcc(folder) = self else { return None };
         let versions = std::fs::read_dir(folder).ok()?;
         versions.flatten().map(|version| version.path().join("libgcc.a")).find(|library| library.exists())
     }
 
-    /// Whether that function is one.
+    /// Whether a builtin is available.
     pub fn has(self, name: &str) -> bool {
         match self {
             Builtins::None => false,
@@ -72,18 +71,18 @@ impl Builtins {
 }
 
 impl CrossTarget {
-    /// Whether this machine can run the target's programs, as far as its processor has a part in it.
+    /// Whether this machine can run the target's programs: in an emulator, or because its processor has the features.
     pub fn runs_here(&self) -> bool {
         !self.emulator.is_empty() || has_level(self.cpus.first().unwrap_or(&""))
     }
 
-    /// Whether programs are WebAssembly.
+    /// Whether the target is WebAssembly.
     pub fn is_wasm(&self) -> bool {
         matches!(self.system.by, CallBy::Import)
     }
 }
 
-/// Whether this machine has what that level of x86-64 is made of.
+/// Whether this machine has all features of an x86-64 level.
 #[cfg(target_arch = "x86_64")]
 fn has_level(level: &str) -> bool {
     let third = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
@@ -98,13 +97,13 @@ fn has_level(level: &str) -> bool {
     }
 }
 
-/// Whether this machine has what that level of x86-64 is made of.
+/// Whether this machine has all features of an x86-64 level.
 #[cfg(not(target_arch = "x86_64"))]
 fn has_level(_: &str) -> bool {
     false
 }
 
-/// Gives a module the function that its start imports.
+/// Node script that runs a module and provides its imported function.
 const NODE: &str = r#"
 const { readFileSync, writeSync } = require("fs");
 const module = new WebAssembly.Module(readFileSync(process.argv[1]));
@@ -137,7 +136,8 @@ const HEXAGON: SystemCall =
     SystemCall { by: CallBy::Instruction("trap0(#1)", "={r0},{r6},{r0},{r1},{r2},~{memory}"), write: 64, exit: 93 };
 const WASM: SystemCall = SystemCall { by: CallBy::Import, write: 0, exit: 1 };
 
-/// By Newton's steps on the reciprocal root, from a guess by the bits, and one on the root, rounded once.
+/// Square root: Newton iterations on the reciprocal root from an initial guess by its bits, and one on the root, with a
+/// single rounding.
 const HEXAGON_SQUARE_ROOT: &str = "
 define float @__hexagon_sqrtf(float %x) {
 entry:

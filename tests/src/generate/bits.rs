@@ -1,4 +1,4 @@
-//! Random bits, random numbers, and rounding by random bits.
+//! Random bits, random numbers, and stochastic rounding.
 
 use xla_hlo::ops::{CompareDirection, RngAlgorithm, RngDistribution};
 use xla_hlo::{ElementKind, ElementType, Shape};
@@ -7,7 +7,7 @@ use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 
 impl Graph<'_> {
-    /// Random bits from a state, of any type that has them.
+    /// Generates random bits from a state, of any type that supports them.
     pub(super) fn rng_bit_generator(&mut self) -> Option<Value> {
         use RngAlgorithm::*;
         let algorithm = self.random.pick(&[Default, ThreeFry, Philox]);
@@ -20,7 +20,7 @@ impl Graph<'_> {
         self.put(Some(Numbers::GIVEN), |b| b.get_tuple_element(both, 1))
     }
 
-    /// Whether random numbers keep within their bounds. The numbers themselves differ between platforms.
+    /// Generates a check that random numbers are within their bounds. The numbers themselves differ between platforms.
     pub(super) fn rng(&mut self) -> Option<Value> {
         let (ty, dims) = (self.ty(), self.dims());
         if !matches!(ty.kind(), ElementKind::Float | ElementKind::Signed | ElementKind::Unsigned) || ty.bit_width() < 8

@@ -1,4 +1,4 @@
-//! Callees: computations that steps call, by purpose, with their parameters.
+//! Callees: computations that generated steps call, by role, with their parameters.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::idioms::CalledIdiom;
 use super::numbers::Numbers;
 use super::random::Random;
 
-/// An operand or result of a computation, and the bounds of its values.
+/// Operand or result of a computation, and the range of its values.
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub shape: ArrayShape,
@@ -19,20 +19,20 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether an argument is within the bounds that the computation was made for.
+    /// Whether an argument is within the range that the computation was generated for.
     pub(super) fn accepts(&self, argument: &Numbers) -> bool {
         argument.is_settled() && argument.bound <= self.numbers.bound && argument.grid >= self.numbers.grid
     }
 }
 
-/// A computation that is there to be called.
+/// Computation to be called.
 #[derive(Clone, Debug)]
 pub struct Callee {
-    /// The computation; of a loop the body, of branches the first.
+    /// The computation: for a loop its body, for branches the first one.
     pub id: CompId,
-    /// Its purpose.
+    /// Role of the computation.
     pub role: CalleeRole,
-    /// Whether [`CalleeRole::Async`] has its only caller.
+    /// Whether [`CalleeRole::Async`] already has its only caller.
     pub(super) is_taken: Rc<Cell<bool>>,
 }
 
@@ -42,51 +42,52 @@ impl Callee {
     }
 }
 
-/// Purpose of a computation.
+/// Role of a computation.
 #[derive(Clone, Debug)]
 pub enum CalleeRole {
-    /// Reduces two elements into one.
+    /// Combines two elements to one.
     Combiner { op: BinaryOp, ty: ElementType },
-    /// Gives its second parameter.
+    /// Returns its second parameter.
     Replace { ty: ElementType },
-    /// Of two elements with their places, the greater one, the first of equals.
+    /// Returns the greater of two elements with their indices; of equal ones the first.
     Best { ty: ElementType, index: ElementType },
-    /// Whether the first of two elements is at least the second.
+    /// Returns whether the first of two elements is at least the second.
     Select { ty: ElementType },
-    /// Whether one of two places in arrays of these types comes before the other: two elements of each.
+    /// Returns whether one of two positions in arrays of these types precedes the other. The parameters are two
+    /// elements of each array.
     Order { types: Vec<ElementType> },
-    /// Scalars to a scalar.
+    /// Maps scalars to a scalar.
     Scalar { parameters: Vec<ElementType> },
-    /// Arrays to arrays: one, or a tuple of several.
+    /// Maps arrays to an array, or to a tuple of several.
     Function { parameters: Vec<Slot>, results: Vec<Numbers> },
-    /// Arrays to arrays as [`CalleeRole::Function`], for one caller, which starts it asynchronously.
+    /// Maps arrays to arrays like [`CalleeRole::Function`], for a single caller that starts it asynchronously.
     Async { parameters: Vec<Slot>, results: Vec<Numbers> },
-    /// Functions of tuples with the same results.
+    /// Functions of tuples with results of equal types.
     Branches { branches: Vec<(CompId, Vec<Slot>)>, by_predicate: bool, packing: Packing, results: Vec<Numbers> },
-    /// An idiom of machine learning: arrays of its shapes to one, or to a tuple of several.
+    /// Idiom of machine learning: maps arrays of its shapes to an array, or to a tuple of several.
     Idiom(Rc<CalledIdiom>),
-    /// A loop over a counter and some arrays.
+    /// Loop over a counter and some arrays.
     Loop { condition: CompId, counter: ElementType, start: i64, packing: Packing, state: Vec<Slot> },
 }
 
-/// Packing of several arrays into a computation's parameters or results.
+/// Packing of several arrays as parameters or results of a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Each by itself.
+    /// Each array separately.
     Separate,
-    /// In a tuple.
+    /// All arrays in a tuple.
     Tuple,
-    /// The first in a tuple with a tuple of the others.
+    /// The first array in a tuple with a tuple of the others.
     Nested,
 }
 
 impl Packing {
-    /// One that makes tuples.
+    /// Returns a random packing that uses tuples.
     pub(super) fn any(random: &mut Random) -> Packing {
         random.pick(&[Packing::Tuple, Packing::Tuple, Packing::Nested])
     }
 
-    /// The shape of a tuple of those.
+    /// Returns the shape of a tuple of arrays.
     pub(super) fn shape(self, mut shapes: Vec<Shape>) -> Shape {
         if self == Packing::Nested && !shapes.is_empty() {
             let others = Shape::Tuple(shapes.split_off(1));
@@ -95,7 +96,7 @@ impl Packing {
         Shape::Tuple(shapes)
     }
 
-    /// A tuple of those.
+    /// Builds a tuple of arrays.
     pub(super) fn tuple(self, b: &mut ComputationBuilder<'_>, mut ids: Vec<InstrId>) -> Result<InstrId> {
         if self == Packing::Nested && !ids.is_empty() {
             let others = b.tuple(ids.split_off(1))?;

@@ -1,4 +1,4 @@
-//! Makes callees: combiners, scalar functions, branches, loop bodies.
+//! Generator of callees: combiners, scalar functions, branches, loop bodies.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use super::random::Random;
 use super::steps::STEPS;
 use super::values::{self, Temper};
 
-/// Makes the computations that programs of a family call.
+/// Generates the computations that programs of a family call.
 pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, types: &[ElementType]) -> Vec<Callee> {
     let mut callees = Vec::new();
     for _ in 0..random.between(2, 4) {
@@ -68,7 +68,7 @@ pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, typ
     callees
 }
 
-/// An operation whose order does not matter but to rounding.
+/// Returns an operation that is associative and commutative up to rounding.
 fn combining(random: &mut Random, ty: ElementType) -> BinaryOp {
     use BinaryOp::*;
     match ty.kind() {
@@ -120,7 +120,8 @@ fn best(module: &mut ModuleBuilder, ty: ElementType, index: ElementType) -> Comp
     b.finish(root)
 }
 
-/// A strict weak order of places by one or two of the arrays: as frontends write it, or one that needs asking.
+/// Generates a strict weak order of positions by one or two of the arrays: in the form that frontends write, or one
+/// that must be evaluated to be understood.
 fn order(module: &mut ModuleBuilder, random: &mut Random, types: &[ElementType]) -> CompId {
     let mut b = module.computation("before");
     let pairs: Vec<(InstrId, InstrId, ElementType)> = types
@@ -148,8 +149,8 @@ fn order(module: &mut ModuleBuilder, random: &mut Random, types: &[ElementType])
     b.finish(root.expect(NAME))
 }
 
-/// A comparison in total order, perhaps of floats with one zero and one NaN; of complex numbers that of their real
-/// parts.
+/// Generates a total-order comparison, for floats optionally with equal zeros and equal NaNs; complex numbers are
+/// compared by their real parts.
 fn ordered(
     b: &mut ComputationBuilder<'_>,
     direction: CompareDirection,
@@ -177,7 +178,7 @@ fn ordered(
     b.instruction(Compare { direction, order }, None, [x, y])
 }
 
-/// Makes computations with bodies of their own.
+/// Generator of computations with random bodies.
 struct Maker<'a> {
     module: &'a mut ModuleBuilder,
     random: &'a mut Random,
@@ -185,7 +186,7 @@ struct Maker<'a> {
     types: &'a [ElementType],
 }
 
-/// A body that was made: its computation, and its results.
+/// Generated body: its computation, and its results.
 struct Body {
     id: CompId,
     results: Vec<Value>,
@@ -206,7 +207,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A few parameters: of floats a few small numbers, which can be summed up, or anything.
+    /// Returns a few parameters. Floats are a few small numbers whose sums are exact, or arbitrary.
     fn slots(&mut self) -> Vec<Slot> {
         let count = self.random.between(1, 3);
         let mut graph = self.graph("shapes");
@@ -296,7 +297,8 @@ impl Maker<'_> {
         Callee::new(body.id, CalleeRole::Loop { condition, counter, start, packing, state })
     }
 
-    /// A computation of arrays (as several parameters, or as one tuple) that returns arrays, those of `wanted` or any.
+    /// Generates a computation of arrays (as several parameters, or as one tuple) that returns arrays: those of
+    /// `wanted`, or arbitrary ones.
     fn body(&mut self, name: &str, parameters: &[Slot], packing: Packing, wanted: Option<&[Slot]>, root: Root) -> Body {
         let mut graph = self.graph(name);
         graph.take_parameters(parameters, packing);
@@ -324,14 +326,14 @@ impl Maker<'_> {
     }
 }
 
-/// Numbers as [`Temper::Grid`] makes them.
+/// Returns the properties of numbers that [`Temper::Grid`] generates.
 fn tame(ty: ElementType) -> Numbers {
     let (bound, grid) = values::extent(ty, Temper::Grid);
     Numbers { grid, patterns: false, ..Numbers::within(bound) }
 }
 
 impl Graph<'_> {
-    /// A result that a computation must give: a value that is there, made tame if need be, or a new one.
+    /// Returns a required result of a computation: an existing value, limited in range if necessary, or a new one.
     fn wanted(&mut self, slot: &Slot) -> Value {
         let (ty, dims) = (slot.shape.element_type(), slot.shape.dims());
         if slot.numbers.grid > 0.0 && self.random.percent(80) {
@@ -343,7 +345,7 @@ impl Graph<'_> {
         self.like(ty, dims, |n| slot.accepts(n))
     }
 
-    /// The value rounded to whole numbers and kept small.
+    /// Rounds a value to whole numbers and clamps it.
     fn tamed(&mut self, x: &Value) -> Option<Value> {
         if x.ty() == ElementType::F8E8M0FNU {
             return None;
@@ -352,18 +354,18 @@ impl Graph<'_> {
         let numbers = Numbers { zeros: x.numbers.zeros, ..tame(x.ty()) };
         self.put(Some(numbers), |b| {
             let rounded = b.round_nearest_even(x.id)?;
-            // Zeros are not among the bounds, so that their signs stay.
+            // The bounds are not zero, so that zeros keep their signs.
             b.clamp(low, rounded, high)
         })
     }
 }
 
-/// The root of a body.
+/// Root of a body.
 enum Root {
-    /// A tuple.
+    /// Tuple.
     Tuple,
-    /// An array if it is one, else a tuple.
+    /// Array if there is one result, otherwise a tuple.
     ArrayOrTuple,
-    /// A tuple of the loop's state, its counter advanced.
+    /// Tuple of the loop's state with the counter advanced.
     State { step: i64 },
 }

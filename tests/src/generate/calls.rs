@@ -1,4 +1,4 @@
-//! Custom calls of functions that are built in: decompositions of matrices, the same handler for everyone.
+//! Custom calls of built-in functions: matrix decompositions, for which all platforms use one handler.
 
 use xla_hlo::ops::{CustomCall, CustomCallApi};
 use xla_hlo::{ElementType, InstrId, Shape};
@@ -7,20 +7,20 @@ use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::values::Temper;
 
-/// Greatest size of a matrix: rotations until it is diagonal take their time.
+/// Greatest size of a matrix; diagonalization by rotations is slow.
 const MOST_ROWS: usize = 12;
 
-/// Spelling of a call's configuration.
+/// Form of a call's configuration.
 enum Words {
-    /// An opaque text.
+    /// Opaque text.
     Config(&'static str),
     /// Typed attributes.
     Typed(&'static str),
 }
 
 impl Graph<'_> {
-    /// A decomposition of matrices. Those who compute it get the same operands and run the same code, so that the
-    /// results are the same to the last bit.
+    /// Generates a matrix decomposition. All implementations get equal operands and run the same code, so that the
+    /// results are equal in every bit.
     pub(super) fn custom_call(&mut self) -> Option<Value> {
         use ElementType::{C64, C128, F32, F64, S32};
         let (ty, letter) = self.random.pick(&[(F32, 's'), (F64, 'd'), (C64, 'c'), (C128, 'z')]);

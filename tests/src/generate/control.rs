@@ -9,7 +9,7 @@ use super::numbers::Numbers;
 use super::values::Temper;
 
 impl Graph<'_> {
-    /// Parameters of a called computation, each an array or all in one tuple.
+    /// Adds the parameters of a called computation: separate arrays, or all in a tuple.
     pub(super) fn take_parameters(&mut self, slots: &[Slot], packing: Packing) {
         if packing == Packing::Separate {
             for slot in slots {
@@ -26,7 +26,7 @@ impl Graph<'_> {
         }
     }
 
-    /// The arrays in a value, one by one.
+    /// Returns the arrays in a value.
     fn leaves(&mut self, value: InstrId) -> Vec<InstrId> {
         let Some(count) = self.b.shape(value).as_tuple().map(<[Shape]>::len) else { return vec![value] };
         let element = |graph: &mut Self, i| graph.b.get_tuple_element(value, i).expect("the tuple has that element");
@@ -77,7 +77,7 @@ impl Graph<'_> {
         slots.iter().map(operand).collect()
     }
 
-    /// The results of a call: an array, or some of those in a tuple.
+    /// Adds the results of a call to the pool: an array, or some of the elements of a tuple.
     pub(super) fn results(&mut self, call: InstrId, numbers: &[Numbers]) -> Option<Value> {
         let mut last = None;
         for (i, (leaf, &numbers)) in self.leaves(call).into_iter().zip(numbers).enumerate() {

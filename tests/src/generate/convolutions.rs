@@ -1,4 +1,4 @@
-//! Convolutions in every arrangement of dimensions, groups and windows.
+//! Convolutions with any order of dimensions, groups and windows.
 
 use xla_hlo::ElementType;
 use xla_hlo::ops::{Convolution, ConvolutionDims, Window};
@@ -6,7 +6,7 @@ use xla_hlo::ops::{Convolution, ConvolutionDims, Window};
 use super::graph::{Graph, Value};
 use super::reductions::sum_of_products;
 
-/// Multiplications of a convolution at most.
+/// Maximum number of multiplications of a convolution.
 const MOST_WORK: usize = 400_000;
 
 impl Graph<'_> {
@@ -16,7 +16,7 @@ impl Graph<'_> {
         let (images, features) = if by_images { (groups, 1) } else { (1, groups) };
         let window = Window { dims: (0..rank).map(|_| self.window_dim()).collect() };
         let (channels, outputs) = (self.channels(), self.channels());
-        // The sizes of each array: its first two named dimensions, then the spatial ones.
+        // Sizes of each array: its first two named dimensions, then the spatial ones.
         let bases: Vec<usize> = (0..rank).map(|_| self.random.pick(&[1, 2, 3, 5, 7, 8, 13, 28])).collect();
         let input = [vec![self.channels() * images, channels * features], bases].concat();
         let sizes: Vec<usize> = window.dims.iter().map(|d| d.size).collect();
@@ -43,13 +43,14 @@ impl Graph<'_> {
         if self.random.percent(2) { 0 } else { self.random.pick(&[1, 1, 2, 3, 4, 7, 8, 16, 17, 33]) }
     }
 
-    /// An array whose products may be summed.
+    /// Returns an array whose products can be summed.
     fn tame(&mut self, ty: ElementType, dims: &[usize]) -> Value {
         self.like(ty, dims, |numbers| super::reductions::is_tame(ty, numbers))
     }
 }
 
-/// Roles of dimensions where each array has its two named ones and then the spatial ones, put in those orders.
+/// Returns the roles of dimensions, if each array has its two named ones and then the spatial ones, permuted by
+/// `orders`.
 fn labels(orders: &[Vec<usize>; 3]) -> ConvolutionDims {
     let place = |array: usize, i: usize| orders[array].iter().position(|&o| o == i).unwrap_or(i);
     let spatial = |array: usize| (2..orders[array].len()).map(|i| place(array, i)).collect();

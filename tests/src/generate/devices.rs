@@ -1,4 +1,4 @@
-//! Collectives, in programs of one device.
+//! Collectives in programs of one device.
 
 use xla_hlo::ops::collective::{IotaGroups, MeshGroups, ReplicaGroups};
 use xla_hlo::ops::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};
@@ -11,7 +11,7 @@ use super::numbers::Numbers;
 use super::values::Temper;
 
 impl Graph<'_> {
-    /// A collective; on one device most hand their operands on.
+    /// Generates a collective; on one device most of them return their operands.
     pub(super) fn collective(&mut self) -> Option<Value> {
         match self.random.below(9) {
             0 | 1 => self.all_reduce(),
@@ -29,7 +29,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Device 0 by itself, in any way to write that.
+    /// Returns participants that consist of device 0 alone, in a random notation.
     fn alone(&mut self, with_global_ids: bool) -> Participants {
         let groups = match self.random.below(4) {
             0 => ReplicaGroups::default(),
@@ -41,13 +41,13 @@ impl Graph<'_> {
             _ => ReplicaGroups::Listed(vec![vec![0]]),
         };
         let channel_id = self.random.percent(40).then(|| self.random.between(1, 9) as i64);
-        // Groups of devices by their own numbers are always written out.
+        // Groups of global device ids must be listed explicitly.
         let is_listed = !groups.is_everyone();
         let use_global_device_ids = with_global_ids && is_listed && channel_id.is_some() && self.random.percent(50);
         Participants { channel_id, groups, constrain_layout: false, use_global_device_ids }
     }
 
-    /// One array, or several that begin with it.
+    /// Returns one array, or several that start with it.
     fn arrays(&mut self, first: Value) -> Vec<Value> {
         let mut arrays = vec![first];
         while self.random.percent(35) && arrays.len() < 3 {
@@ -64,7 +64,7 @@ impl Graph<'_> {
         self.all_results(id, arrays)
     }
 
-    /// The array that an instruction returns, or the elements of its tuple.
+    /// Adds the array that an instruction returns, or the elements of its tuple, to the pool.
     fn all_results(&mut self, id: InstrId, arrays: &[Value]) -> Option<Value> {
         let numbers: Vec<Numbers> = arrays.iter().map(|array| array.numbers).collect();
         self.results(id, &numbers)
@@ -122,7 +122,7 @@ impl Graph<'_> {
         self.put(Some(x.numbers), |b| b.get_tuple_element(tuple, 0))
     }
 
-    /// Arrays sent to itself, or to nobody, whereupon they are zeros.
+    /// Generates a permute to the device itself, or without pairs, which returns zeros.
     fn collective_permute(&mut self) -> Option<Value> {
         let first = self.any(|_| true)?;
         let mut arrays = self.arrays(first);
@@ -147,7 +147,7 @@ impl Graph<'_> {
         self.all_results(done, &arrays)
     }
 
-    /// A slice of one array written over another.
+    /// Generates a permute of slices: writes a slice of one array over another array.
     fn permute_boxes(&mut self) -> Option<Value> {
         let input = self.any(|v| v.rank() > 0 && v.shape.element_count() > 0)?;
         let dims: Vec<usize> = input.dims().iter().map(|&d| self.random.between(d, d + 2)).collect();
@@ -170,7 +170,7 @@ impl Graph<'_> {
         self.put(numbers, |b| b.instruction(Collective::CollectivePermute(op), None, operands))
     }
 
-    /// From or to one device, which an operand may name.
+    /// Generates a collective from or to one device, which an operand may select.
     fn rooted(&mut self) -> Option<Value> {
         let callees = self.callees;
         let x = self.any(|_| true)?;
@@ -192,7 +192,7 @@ impl Graph<'_> {
         self.all_results(id, &arrays)
     }
 
-    /// Rows of one array written over another, to places that may be outside of it.
+    /// Generates a `ragged-all-to-all`: writes rows of one array over another, at positions that may be out of bounds.
     fn ragged_all_to_all(&mut self) -> Option<Value> {
         let input = self.any(|v| v.rank() > 0)?;
         let mut dims = input.dims().to_vec();
@@ -210,7 +210,7 @@ impl Graph<'_> {
     }
 }
 
-/// One array alone, several in a tuple.
+/// Returns the shape of one array, or of a tuple of several.
 fn together(arrays: &[Value]) -> Shape {
     let shape = |array: &Value| Shape::from(array.shape.clone());
     match arrays {

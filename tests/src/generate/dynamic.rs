@@ -1,6 +1,6 @@
 //! Arrays with dynamic sizes: a chain from `set-dimension-size` to a static shape.
 //!
-//! Only the sizes' elements are defined, so that every chain ends in a reduction, a contraction or the sizes
+//! Only elements within the dynamic sizes are defined, so every chain ends in a reduction, a contraction or the sizes
 //! themselves.
 
 use xla_hlo::ops::{
@@ -15,7 +15,7 @@ use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::reductions::{is_order_free, is_tame, reduce, sum_of_products};
 
-/// Greatest number of elements: some rules count them one by one.
+/// Maximum number of elements; some rules count them individually.
 const MOST: usize = 2000;
 
 /// Whether the size of a dimension is dynamic.
@@ -24,7 +24,7 @@ fn is_dynamic(x: &Value, d: usize) -> bool {
 }
 
 impl Graph<'_> {
-    /// A chain over an array with dynamic sizes, whose last value has a static shape.
+    /// Generates a chain over an array with dynamic sizes, whose last value has a static shape.
     pub(super) fn dynamic(&mut self) -> Option<Value> {
         let start = self.any(|v| v.rank() > 0 && v.shape.element_count() <= MOST)?;
         let d = self.random.below(start.rank());
@@ -74,8 +74,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Adds an instruction of the array shape `shape`, which need not be static, and keeps it out of the pool of
-    /// values.
+    /// Adds an instruction with the array shape `shape`, which may be dynamic, without adding it to the pool of values.
     fn sized(
         &mut self,
         numbers: Option<Numbers>,
@@ -91,7 +90,7 @@ impl Graph<'_> {
         Some(Value { id, shape, numbers })
     }
 
-    /// The array with another size of a dimension: below the bound, above it or negative.
+    /// Sets the size of a dimension: below the bound, above it or negative.
     fn resized(&mut self, x: &Value, dimension: usize) -> Option<Value> {
         let bound = x.dims()[dimension];
         let size = match self.random.below(3) {
@@ -121,7 +120,7 @@ impl Graph<'_> {
         Some(Value { id, shape, numbers })
     }
 
-    /// With an array of static shape: the smaller size counts.
+    /// Combines with an array of static shape; the smaller size applies.
     fn sized_binary(&mut self, x: &Value) -> Option<Value> {
         let op = self.random.pick(xla_hlo::ops::BinaryOp::ALL);
         let ty = x.ty();
@@ -183,7 +182,7 @@ impl Graph<'_> {
         }
     }
 
-    /// A slice, or the reverse, of dimensions with static sizes.
+    /// Slices or reverses dimensions with static sizes.
     fn sized_slice(&mut self, x: &Value) -> Option<Value> {
         let fixed: Vec<usize> = (0..x.rank()).filter(|&d| !is_dynamic(x, d)).collect();
         if self.random.percent(40) {
@@ -206,7 +205,7 @@ impl Graph<'_> {
         let value = self.like(x.ty(), &[], |_| true);
         let dims: Vec<PadDim> = (0..x.rank())
             .map(|d| {
-                // A size that may be 0 cannot become less.
+                // A size that may be 0 cannot be reduced.
                 let ends: &[i64] = if is_dynamic(x, d) { &[0, 0, 0, 1, 2] } else { &[0, 0, 0, 1, 2, -1] };
                 let (low, high) = (self.random.pick(ends), self.random.pick(ends));
                 PadDim { low, high, interior: self.random.pick(&[0, 0, 1, 2]) }
@@ -221,7 +220,8 @@ impl Graph<'_> {
         self.sized(numbers, Pad { dims }, shape, [x.id, value.id])
     }
 
-    /// With itself, or with an array of static shape, which sizes of other dimensions cut.
+    /// Concatenates with itself, or with an array of static shape, which is limited by the dynamic sizes of other
+    /// dimensions.
     fn sized_concatenate(&mut self, x: &Value) -> Option<Value> {
         let dimension = self.random.below(x.rank());
         let mut other = x.dims().to_vec();
@@ -234,9 +234,10 @@ impl Graph<'_> {
         self.sized(Numbers::either(x.ty(), &x.numbers, &y.numbers), Concatenate { dimension }, shape, operands)
     }
 
-    /// Dimensions of size 1 in between.
+    /// Inserts a dimension of size 1.
     fn sized_ones(&mut self, x: &Value) -> Option<Value> {
-        // The size is what elements the other dimensions leave: of one dimension, and if there are any elements.
+        // The reshape infers the dynamic size from the number of elements; so one dimension must be dynamic, and there
+        // must be elements.
         let several = (0..x.rank()).filter(|&d| is_dynamic(x, d)).count() > 1;
         if several || (0..x.rank()).any(|d| x.dims()[d] <= usize::from(is_dynamic(x, d))) {
             return None;
@@ -248,7 +249,7 @@ impl Graph<'_> {
         self.sized(Some(x.numbers), Reshape { inferred_dimension: None }, shape, [x.id])
     }
 
-    /// The first dimensions become one.
+    /// Merges the first dimensions.
     fn sized_merge(&mut self, x: &Value) -> Option<Value> {
         let last = (0..x.rank()).rfind(|&d| is_dynamic(x, d))?;
         let count = self.random.between(last + 1, x.rank());
@@ -261,7 +262,7 @@ impl Graph<'_> {
         self.sized(Some(x.numbers), Reshape { inferred_dimension: None }, shape, [x.id])
     }
 
-    /// The elements in order under the same sizes in another order.
+    /// Reshapes to a permutation of the sizes; elements keep their order.
     fn sized_reshape(&mut self, x: &Value) -> Option<Value> {
         let order = self.random.permutation(x.rank());
         let dims: Vec<usize> = order.iter().map(|&d| x.dims()[d]).collect();
@@ -292,7 +293,7 @@ impl Graph<'_> {
         self.sized(numbers, Reduce { dimensions, computation: callee.id }, shape, [x.id, init.id])
     }
 
-    /// A contraction of those dimensions with an array of static shape.
+    /// Contracts dimensions with an array of static shape.
     fn sized_dot(&mut self, x: &Value, contracted: Vec<usize>) -> Option<Value> {
         let ty = x.ty();
         if ty == ElementType::Pred || !is_tame(ty, &x.numbers) {

@@ -7,7 +7,7 @@ use super::callee::CalleeRole;
 use super::graph::{Graph, Value};
 
 impl Graph<'_> {
-    /// An array after tokens, a border or a copy.
+    /// Generates an array that depends on tokens, a domain or a copy.
     pub(super) fn effect(&mut self) -> Option<Value> {
         let x = self.any(|_| true)?;
         let id = match self.random.below(6) {
@@ -25,7 +25,7 @@ impl Graph<'_> {
         self.put(Some(x.numbers), |_| Ok(id))
     }
 
-    /// A token after several others, each fresh.
+    /// Generates a token that depends on several new tokens.
     fn token(&mut self) -> Option<InstrId> {
         let mut tokens = Vec::new();
         for _ in 0..self.random.below(3) {
@@ -40,7 +40,7 @@ impl Graph<'_> {
         self.b.add_dependency(x.id, token).ok()
     }
 
-    /// A tuple in a tuple, and a token beside them.
+    /// Generates nested tuples that contain a token.
     fn tuple_after_token(&mut self, x: &Value) -> Option<InstrId> {
         let y = self.any(|_| true)?;
         let token = self.token()?;
@@ -60,7 +60,7 @@ impl Graph<'_> {
         self.b.instruction(op, None, [x.id]).ok()
     }
 
-    /// An async start and done of a function that nobody else may call.
+    /// Generates an async start and done of a function that has no other caller.
     pub(super) fn async_call(&mut self) -> Option<Value> {
         let callees = self.callees;
         let free: Vec<_> =

@@ -1,4 +1,4 @@
-//! Elementwise operations, and their effect on facts about numbers.
+//! Elementwise operations, and their effect on properties of numbers.
 
 use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType, Unary, UnaryOp};
 use xla_hlo::{ArrayShape, ElementKind, ElementType};
@@ -8,7 +8,7 @@ use super::numbers::{Noise, Numbers, epsilon, greatest};
 
 /// Error of functions, in units in the last place.
 const ULPS: f64 = 4.0;
-/// The same for functions of complex numbers, as a part of the absolute value.
+/// Error of functions of complex numbers, in units of the last place of the absolute value.
 const COMPLEX_ULPS: f64 = 32.0;
 
 impl Graph<'_> {
@@ -98,7 +98,7 @@ impl Graph<'_> {
     }
 }
 
-/// The numbers of a function's results.
+/// Returns the properties of a function's results.
 pub(super) fn unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     match ty.kind() {
         ElementKind::Pred => Some(Numbers::EXACT),
@@ -129,7 +129,7 @@ fn float_unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     }
 }
 
-/// Functions that are not correctly rounded.
+/// Returns the properties of results of functions that are not correctly rounded.
 fn function(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     let (bound, slope) = range(op, x.bound);
     if x.is_exact() {
@@ -143,8 +143,8 @@ fn function(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     Numbers::noisy(ty, bound, noise, ULPS)
 }
 
-/// The greatest size of a function's values and of its slope, for arguments within a bound; infinite where it has a
-/// pole or an end.
+/// Returns bounds on the magnitudes of a function's values and slopes, for arguments within a bound; infinite if it has
+/// a pole or the end of its domain there.
 fn range(op: UnaryOp, x: f64) -> (f64, f64) {
     use UnaryOp::*;
     let none = (f64::INFINITY, f64::INFINITY);
@@ -167,22 +167,22 @@ fn range(op: UnaryOp, x: f64) -> (f64, f64) {
 fn complex_unary(op: UnaryOp, x: &Numbers) -> Option<Numbers> {
     match op {
         UnaryOp::Negate => Some(Numbers { patterns: false, ..*x }),
-        // One part may be as far off as the other is great.
+        // The error of one part is relative to the magnitude of the other.
         UnaryOp::Real | UnaryOp::Imag => {
             (!matches!(x.noise, Noise::Ulps(_))).then_some(Numbers { patterns: false, ..*x })
         }
-        // The result for infinities differs from function to function.
+        // Results for infinities differ between implementations.
         _ if x.is_exact() && x.zeros && x.bound <= 8.0 => Some(complex_function()),
         _ => None,
     }
 }
 
-/// Functions of complex numbers of moderate size.
+/// Returns the properties of results of complex functions for arguments of moderate magnitude.
 fn complex_function() -> Numbers {
     Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }.as_values()
 }
 
-/// The numbers of a binary operation's results.
+/// Returns the properties of a binary operation's results.
 pub(super) fn binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
     match ty.kind() {
         ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => Some(whole_binary(op, ty, x, y)),
@@ -228,7 +228,8 @@ fn float_binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Opti
     }
 }
 
-/// A sum or difference; of a product it may be fused with, so that the product is not rounded.
+/// Returns the properties of a sum or difference. If an operand is a product, the two may be fused, and the product is
+/// not rounded.
 fn sum(ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
     let bound = x.bound + y.bound;
     if x.is_exact() && y.is_exact() && !x.product && !y.product {
@@ -246,7 +247,7 @@ fn complex_binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Op
             let noise = x.absolute(ty)? * y.bound + y.absolute(ty)? * x.bound;
             Numbers::noisy(ty, 2.0 * x.bound * y.bound, 2.0 * noise, 4.0)
         }
-        // An angle jumps by a whole turn where the last bit of its argument decides.
+        // At a branch cut the last bit of an argument changes the angle by a full circle.
         BinaryOp::Atan2 => None,
         BinaryOp::Power | BinaryOp::Divide if is_tame(x) && is_tame(y) => Some(complex_function()),
         _ => None,

@@ -1,9 +1,9 @@
-//! Families of programs, by the operations that they mostly have.
+//! Families of programs, by their most frequent operations.
 
-/// Families of programs, by their most frequent operations.
+/// Family of programs, by its most frequent operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Operations on one element at a time, of every element type.
+    /// Elementwise operations, with every element type.
     Elementwise,
     /// Operations that move elements.
     Movement,
@@ -11,24 +11,24 @@ pub enum Family {
     Reduction,
     /// Reductions over windows.
     Window,
-    /// Sums of products.
+    /// Dot products and convolutions.
     Dot,
     /// Gather and scatter.
     Indexing,
     /// Loops, branches, calls.
     Control,
-    /// All of it.
+    /// All operations.
     Mixed,
-    /// Arrays so large that they are worth several threads.
+    /// Arrays large enough to use several threads.
     Large,
     /// Rare operations: dynamic sizes, collectives, tokens, random bits, custom calls.
     Rare,
-    /// Idioms of machine learning at shapes at the edges of vectors, with operations before and after them.
+    /// Idioms of machine learning, with sizes around vector lengths, and operations before and after them.
     Idioms,
 }
 
 impl Family {
-    /// All of them.
+    /// All families.
     pub const ALL: [Family; 11] = [
         Family::Elementwise,
         Family::Movement,
@@ -43,12 +43,12 @@ impl Family {
         Family::Idioms,
     ];
 
-    /// The name in lower case.
+    /// Returns the name in lower case.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
 
-    /// The family of that name.
+    /// Returns the family with a name.
     pub fn from_name(name: &str) -> Option<Family> {
         Family::ALL.into_iter().find(|family| family.name() == name)
     }

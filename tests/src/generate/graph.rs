@@ -1,4 +1,4 @@
-//! Graph under construction: a pool of values that steps take from and add to.
+//! Graph under construction: a pool of values that steps use and extend.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use super::numbers::Numbers;
 use super::random::Random;
 use super::values::{self, Temper};
 
-/// Class of sizes of arrays.
+/// Size class of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SizeClass {
-    /// Of called computations, which may be called often.
+    /// Arrays of called computations, which may be called often.
     Callee,
-    /// Mostly small.
+    /// Mostly small arrays.
     Small,
-    /// Large enough for several threads.
+    /// Arrays large enough to use several threads.
     Large,
 }
 
 impl SizeClass {
-    /// No array has more elements.
+    /// Returns the maximum number of elements of an array.
     fn most(self) -> usize {
         match self {
             SizeClass::Callee => 3000,
@@ -33,14 +33,14 @@ impl SizeClass {
     }
 }
 
-/// An array of the computation.
+/// Array of the computation.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// The instruction that produces it.
+    /// Instruction that produces the array.
     pub id: InstrId,
-    /// Its shape, without layout.
+    /// Shape without a layout.
     pub shape: ArrayShape,
-    /// Facts about its elements.
+    /// Properties of the elements.
     pub numbers: Numbers,
 }
 
@@ -58,27 +58,27 @@ impl Value {
     }
 }
 
-/// The computation.
+/// Computation under construction.
 pub struct Graph<'g> {
     pub(super) b: ComputationBuilder<'g>,
     pub(super) random: &'g mut Random,
     pub(super) callees: &'g [Callee],
     pub(super) values: Vec<Value>,
-    /// Arguments of the parameters made so far; `None` where no parameters may be made: in called computations.
+    /// Arguments of the parameters added so far; `None` in called computations, where no parameters can be added.
     pub(super) inputs: Option<Vec<Literal>>,
-    /// Tolerances of results of idioms, which are tighter than what their numbers say.
+    /// Tolerances of results of idioms, which are tighter than those of their properties.
     pub(super) tolerances: BTreeMap<InstrId, Tolerance>,
-    /// The parameters, in the order of the arguments.
+    /// Parameters, in the order of the arguments.
     pub(super) parameters: Vec<InstrId>,
-    /// Class of sizes.
+    /// Size class.
     pub(super) sizes: SizeClass,
-    /// Element types that new arrays have.
+    /// Element types of new arrays.
     pub(super) types: Vec<ElementType>,
 }
 
 impl Graph<'_> {
-    /// Adds an instruction that produces an array of those numbers. Nothing happens where nothing is known of them, or
-    /// where the builder refuses (an operation has no such element type).
+    /// Adds an instruction that produces an array with given properties. Does nothing if there are none, or if the
+    /// builder returns an error (an operation does not support the element type).
     pub(super) fn put(
         &mut self,
         numbers: Option<Numbers>,
@@ -92,7 +92,7 @@ impl Graph<'_> {
         Some(value)
     }
 
-    /// A value that is acceptable, later ones rather than earlier ones.
+    /// Returns an acceptable value; later ones are preferred.
     pub(super) fn any(&mut self, accept: impl Fn(&Value) -> bool) -> Option<Value> {
         let fit: Vec<usize> = (0..self.values.len()).filter(|&i| accept(&self.values[i])).collect();
         let tail = fit.len().div_ceil(3);
@@ -100,8 +100,8 @@ impl Graph<'_> {
         (!from.is_empty()).then(|| self.values[self.random.pick(from)].clone())
     }
 
-    /// An acceptable array of that type and those dimensions: one that is there, or a new one. Accepts values that are
-    /// settled and exact.
+    /// Returns an acceptable array of a type and dimensions: an existing one or a new one. `accept` must accept values
+    /// that are settled and exact.
     pub(super) fn like(&mut self, ty: ElementType, dims: &[usize], accept: impl Fn(&Numbers) -> bool) -> Value {
         let fits = |v: &Value| v.ty() == ty && v.dims() == dims && accept(&v.numbers);
         if self.random.percent(75)
@@ -123,7 +123,7 @@ impl Graph<'_> {
         self.leaf(ty, dims, Temper::Grid)
     }
 
-    /// A value of other dimensions given these, by broadcasting or reshaping.
+    /// Broadcasts or reshapes a value to given dimensions.
     fn adapted(&mut self, ty: ElementType, dims: &[usize], accept: impl Fn(&Numbers) -> bool) -> Option<Value> {
         let count: usize = dims.iter().product();
         let size = |v: &Value| v.shape.element_count();
@@ -138,7 +138,7 @@ impl Graph<'_> {
         self.put(Some(value.numbers), |b| b.broadcast(value.id, dims, places))
     }
 
-    /// A new array: a parameter, a constant, a count, or a constant everywhere.
+    /// Adds a new array: a parameter, a constant, an iota, or a broadcast constant.
     pub(super) fn leaf(&mut self, ty: ElementType, dims: &[usize], temper: Temper) -> Value {
         let shape = ArrayShape::new(ty, dims);
         let count = shape.element_count();
@@ -163,7 +163,7 @@ impl Graph<'_> {
         self.put(Some(numbers), |b| b.broadcast(value.id, dims, [])).expect("a scalar can be broadcast")
     }
 
-    /// A new parameter, seldom in a layout that is not row major.
+    /// Adds a new parameter, rarely with a layout that is not row-major.
     pub(super) fn parameter(&mut self, literal: Literal, numbers: Numbers) -> Value {
         let mut shape = literal.shape().clone();
         if let (Some(array), true) = (shape.as_array(), self.random.percent(8)) {
@@ -176,13 +176,13 @@ impl Graph<'_> {
         value
     }
 
-    /// A scalar constant.
+    /// Adds a scalar constant.
     pub(super) fn scalar(&mut self, ty: ElementType, value: i64) -> InstrId {
         let literal = Literal::scalar(ty, Scalar::from_i64(ty, value).rounded(ty));
         self.b.constant(literal).expect("a constant can always be made")
     }
 
-    /// Dimensions for a new array: of rank 0 to 4, mostly odd sizes, seldom empty, seldom large.
+    /// Returns dimensions for a new array: rank 0 to 4, mostly odd sizes, rarely empty, rarely large.
     pub(super) fn dims(&mut self) -> Vec<usize> {
         let rank = self.random.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
         if self.sizes == SizeClass::Large {
@@ -205,7 +205,7 @@ impl Graph<'_> {
         order.into_iter().map(|i| dims[i]).collect()
     }
 
-    /// A size of a dimension.
+    /// Returns a size of a dimension.
     pub(super) fn size(&mut self) -> usize {
         if self.random.percent(1) {
             return 0;
@@ -213,24 +213,24 @@ impl Graph<'_> {
         self.random.pick(&[1, 2, 3, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65, 67, 128, 130])
     }
 
-    /// Whether an array of those dimensions is small enough to be made.
+    /// Whether an array of these dimensions is small enough.
     pub(super) fn is_small(&self, dims: &[usize]) -> bool {
         let count = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
         count.is_some_and(|n| n <= self.sizes.most())
     }
 
-    /// The element type of a new array.
+    /// Returns the element type of a new array.
     pub(super) fn ty(&mut self) -> ElementType {
         self.random.pick(&self.types)
     }
 }
 
-/// Whether the sizes occur in that order.
+/// Whether `part` is a subsequence of `whole`.
 fn is_subsequence(part: &[usize], whole: &[usize]) -> bool {
     places_of(part, whole).is_some()
 }
 
-/// Positions at which sizes occur, in order.
+/// Returns the positions of a subsequence.
 fn places_of(part: &[usize], whole: &[usize]) -> Option<Vec<usize>> {
     let mut rest = whole.iter().enumerate();
     part.iter().map(|size| rest.find(|(_, d)| *d == size).map(|(i, _)| i)).collect()

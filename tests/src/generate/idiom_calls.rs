@@ -1,4 +1,4 @@
-//! Calls of idioms, with arguments of which error analysis knows the values.
+//! Calls of idioms, with arguments whose values the error analysis knows.
 
 use xla_hlo::{ArrayShape, InstrId, Literal};
 
@@ -10,7 +10,7 @@ use super::values::{Temper, extent};
 use crate::rounding::{MeasuredResult, measure, number};
 
 impl Graph<'_> {
-    /// Calls an idiom. Its arguments are parameters of the program, so that error analysis knows their values.
+    /// Calls an idiom. Its arguments are parameters of the program, so that the error analysis knows their values.
     pub(super) fn idiom(&mut self) -> Option<Value> {
         self.inputs.as_ref()?;
         let callees = self.callees;
@@ -32,7 +32,7 @@ impl Graph<'_> {
         last
     }
 
-    /// A parameter of that shape with its argument: one that is there, and then used twice, or a new one.
+    /// Returns a parameter of a shape with its argument: an existing one, which is then used twice, or a new one.
     fn given(&mut self, shape: &ArrayShape, temper: Temper) -> Option<(InstrId, Literal)> {
         let shape = shape.clone().with_layout(None);
         let bound = if shape.element_type().is_float() { 1.0 } else { extent(shape.element_type(), temper).0 };
@@ -51,7 +51,7 @@ impl Graph<'_> {
     }
 }
 
-/// Facts about a result; `None` where it is not finite or has no useful bound.
+/// Returns the properties of a result; `None` if it is not finite.
 fn numbers(result: &MeasuredResult) -> Option<Numbers> {
     let (value, ty) = (&result.value, result.value.array_shape().element_type());
     let greatest = (0..value.array_shape().element_count()).map(|i| number(value, i).abs());

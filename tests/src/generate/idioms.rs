@@ -1,6 +1,7 @@
 //! Idioms of machine learning: programs from the templates in `tests/conformance/idioms`.
 //!
-//! A template is HLO that JAX traced, with tokens for sizes and the element type. `generate.py` there writes them.
+//! A template is HLO that JAX traced, with placeholders for sizes and the element type. `generate.py` in that folder
+//! writes them.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -13,27 +14,27 @@ use super::random::Random;
 use super::values::{Temper, literal};
 use crate::data;
 
-/// Numbers of rows: one, a few.
+/// Numbers of rows.
 pub const ROWS: [usize; 3] = [1, 2, 3];
 
-/// Lengths of rows: one less than vectors of each width and their multiples have, as many, and one more; primes;
+/// Lengths of rows: vector lengths of each width and multiples of them, each also with one less and one more; primes;
 /// numbers of classes.
 pub const COLS: [usize; 30] = [
     1, 2, 3, 4, 5, 7, 8, 9, 10, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 97, 100, 127, 128, 129, 255, 257, 1000,
     1001,
 ];
 
-/// A template with the element types that it is for.
+/// Template with its element types.
 #[derive(Debug)]
 pub struct Idiom {
     /// Name of the idiom.
     pub name: String,
-    /// Element types: wide floats, narrow floats, whose sums are `f32`, or integers.
+    /// Element types: wide floats, narrow floats with sums in `f32`, or integers.
     pub types: [ElementType; 2],
     text: String,
 }
 
-/// The templates, sorted by the names of their files.
+/// Returns the templates, sorted by the names of their files.
 pub fn idioms() -> &'static [Idiom] {
     static IDIOMS: LazyLock<Vec<Idiom>> = LazyLock::new(|| {
         let entries = std::fs::read_dir(data::folder().join("conformance/idioms")).into_iter().flatten();
@@ -57,7 +58,7 @@ fn template(path: &Path) -> Option<Idiom> {
 }
 
 impl Idiom {
-    /// The program for arrays of `rows` x `cols`. The error says that the template has no such instance.
+    /// Returns the program for arrays of `rows` x `cols`. Returns an error if the template has no such instance.
     pub fn module(&self, rows: usize, cols: usize, ty: ElementType) -> Result<VerifiedModule> {
         let sizes = [
             ("@rows", rows),
@@ -73,7 +74,8 @@ impl Idiom {
         VerifiedModule::new(parse_module(&text)?)
     }
 
-    /// An argument: floats up to 1, since exponentials of sums of greater products are rounding alone.
+    /// Returns an argument. Floats are at most 1, since exponentials of sums of greater products would be dominated by
+    /// rounding.
     pub fn argument(random: &mut Random, shape: &ArrayShape, temper: Temper) -> Result<Literal> {
         let (shape, ty) = (shape.clone().with_layout(None), shape.element_type());
         let values = literal(random, &shape, temper).0;
@@ -87,12 +89,12 @@ impl Idiom {
     }
 }
 
-/// An idiom that a program calls.
+/// Idiom that a program calls.
 #[derive(Debug)]
 pub struct CalledIdiom {
-    /// The idiom as a program.
+    /// Program of the idiom.
     pub(super) module: VerifiedModule,
-    /// Shapes of its parameters.
+    /// Shapes of the parameters.
     pub(super) parameters: Vec<ArrayShape>,
 }
 
@@ -108,7 +110,7 @@ pub(super) fn make(module: &mut ModuleBuilder, random: &mut Random) -> Option<(C
     Some((id, CalledIdiom { module: instance, parameters }))
 }
 
-/// Copies the computations of one module into another; the result is the entry, under another name.
+/// Copies the computations of a module to another one; returns the copy of the entry, which gets another name.
 fn copied(module: &mut ModuleBuilder, from: &Module, name: &str) -> Option<CompId> {
     let mut ids: Vec<(CompId, CompId)> = Vec::new();
     for old in from.post_order() {

@@ -1,4 +1,4 @@
-//! Gather and scatter in every arrangement.
+//! Gather and scatter with any roles of dimensions.
 
 use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, Gather, Scatter};
@@ -14,9 +14,9 @@ const INDEX_TYPES: [ElementType; 5] =
 
 /// Roles of dimensions.
 struct IndexingPlan {
-    /// Operand dimensions that go with dimensions of the starts.
+    /// Operand dimensions that are batch dimensions.
     batching: Vec<usize>,
-    /// Operand dimensions that the slices leave out.
+    /// Operand dimensions that are collapsed.
     collapsed: Vec<usize>,
     /// Operand dimension of each component of a start.
     map: Vec<usize>,
@@ -24,10 +24,10 @@ struct IndexingPlan {
     sizes: Vec<usize>,
     /// Dimensions of the array of starts.
     index_dims: Vec<usize>,
-    /// Dimensions of the starts that go with `batching`.
+    /// Dimensions of the starts that correspond to `batching`.
     index_batching: Vec<usize>,
     index_vector_dim: usize,
-    /// Dimensions of the slices that run inside the window.
+    /// Dimensions of the slices that are within the window.
     offset: Vec<usize>,
     /// Dimensions of the slices.
     slices: Vec<usize>,
@@ -140,7 +140,7 @@ impl Graph<'_> {
         plan
     }
 
-    /// Plans the batch dimensions and the components of the starts, and the window dimensions of the slices.
+    /// Plans the batch dimensions, the components of the starts, and the window dimensions of the slices.
     fn plan_starts(&mut self, dims: &[usize], plan: &mut IndexingPlan) {
         let own = self.random.pick(&[0, 1, 1, 1, 2]);
         let mut batch: Vec<(usize, Option<usize>)> =
@@ -179,7 +179,7 @@ impl Graph<'_> {
     }
 }
 
-/// The numbers of an array into which up to `windows` updates are combined at each place.
+/// Returns the properties of an array in which up to `windows` updates are combined at each position.
 fn scattered(op: BinaryOp, ty: ElementType, windows: usize, x: &Numbers, update: &Numbers) -> Option<Numbers> {
     reduce(op, ty, windows, update, x)
 }

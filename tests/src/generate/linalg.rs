@@ -1,4 +1,4 @@
-//! Fourier transforms, and matrices that are far from singular.
+//! Fourier transforms, and operations on well-conditioned matrices.
 
 use xla_hlo::ops::{Fft, FftType, TransposeKind, TriangularSolve};
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar};
@@ -7,7 +7,7 @@ use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::values::{self, Temper};
 
-/// Greatest size of a transformed dimension; the evaluator takes quadratic time for prime ones.
+/// Greatest size of a transformed dimension; the evaluator is quadratic for primes.
 const MOST_LENGTH: usize = 700;
 /// Greatest size of a matrix.
 const MOST_ROWS: usize = 70;
@@ -70,14 +70,15 @@ impl Graph<'_> {
             return None;
         }
         let b = self.like(a.ty(), &dims, |n| n.bound <= 1e4 && n.absolute(a.ty()).is_some());
-        // The inverse's rows and columns add up to less than 4.
+        // The sums of the inverse's rows and columns are below 4.
         let noise = b.numbers.absolute(a.ty())?;
         let numbers = Numbers::noisy(a.ty(), 8.0 * b.numbers.bound, 8.0 * noise, 16.0 + n as f64);
         self.put(numbers, |build| build.triangular_solve(op, a.id, b.id))
     }
 
-    /// Matrices with a diagonal of about 1, greater than what else is in its row or column by itself: triangles of them
-    /// have small inverses, and as halves of Hermitian matrices they are positive definite. With their size.
+    /// Returns matrices and their size. Each diagonal is about 1 and exceeds the sum of the other elements of its row
+    /// or column. So triangles of them have small inverses, and they are positive definite as halves of Hermitian
+    /// matrices.
     fn matrices(&mut self) -> Option<(Value, usize)> {
         use ElementType::{BF16, C64, C128, F16, F32, F64};
         let ty = self.random.pick(&[F32, F32, F64, C64, C128, F16, BF16]);
@@ -108,7 +109,8 @@ impl Graph<'_> {
     }
 }
 
-/// Bound of a transform of `count` elements at a time: sums of as many, for inverses divided by it.
+/// Returns the properties of a transform of `count` elements: a sum of `count` elements, divided by `count` for inverse
+/// transforms.
 fn transformed(fft_type: FftType, x: &Value, count: usize) -> Option<Numbers> {
     let forward = matches!(fft_type, FftType::Fft | FftType::Rfft);
     let growth = 2.0 * if forward { count.max(1) as f64 } else { 2.0 };

@@ -1,4 +1,4 @@
-//! Random programs: typed, of moderate size, the same for the same seed for ever.
+//! Random programs: well-typed, of moderate size, and permanently determined by their seed.
 //!
 //! ```
 //! use xla_tests::generate::{Family, program};
@@ -49,7 +49,7 @@ pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
 pub use values::{Temper, literal};
 
-/// Element types of a program: mostly the common ones, each of them sometimes.
+/// Returns the element types of a program: mostly common ones, rarely any other.
 fn types(random: &mut Random, family: Family) -> Vec<ElementType> {
     use ElementType::*;
     let common = [F32, F32, F32, S32, S32, BF16, F16, F64, Pred, S8, U8, U32, S64];
@@ -59,7 +59,7 @@ fn types(random: &mut Random, family: Family) -> Vec<ElementType> {
         .collect()
 }
 
-/// The program of a family that belongs to a seed.
+/// Generates the program of a family and a seed.
 pub fn program(family: Family, seed: u64) -> Program {
     let mut random = Random::new(seed ^ (family as u64) << 56);
     let types = types(&mut random, family);
@@ -110,7 +110,7 @@ fn known(value: &Value, tolerances: &BTreeMap<InstrId, Tolerance>) -> Known {
     tolerances.get(&value.id).map_or(Known::Numbers(value.numbers), |&tolerance| Known::Tolerance(tolerance))
 }
 
-/// Makes most of the values that nobody uses, and some others, results.
+/// Makes most of the unused values, and some others, results.
 fn choose_outputs(module: &mut Module, random: &mut Random, values: &[Value]) -> Vec<InstrId> {
     let entry = module.entry_id();
     let main = module.computation_mut(entry);
@@ -128,7 +128,7 @@ fn choose_outputs(module: &mut Module, random: &mut Random, values: &[Value]) ->
     outputs
 }
 
-/// Lets some outputs live in the buffers of parameters of their shape.
+/// Aliases some outputs with parameters of equal shape.
 fn tie(module: &mut Module, random: &mut Random, outputs: &[InstrId]) {
     let main = module.entry();
     let is_tuple = matches!(main.result_shape(), Shape::Tuple(_));

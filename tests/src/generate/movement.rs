@@ -7,7 +7,7 @@ use xla_hlo::ops::{OptBarrier, PadDim, SliceRange};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 
-/// Types that starts of dynamic slices have.
+/// Types of the starts of dynamic slices.
 const INDEX_TYPES: [ElementType; 5] =
     [ElementType::S32, ElementType::S32, ElementType::S64, ElementType::U32, ElementType::U8];
 
@@ -29,7 +29,7 @@ impl Graph<'_> {
         self.put(Some(x.numbers), |b| b.broadcast(x.id, dims, places))
     }
 
-    /// Makes free dimensions smaller until the array is small.
+    /// Reduces dimensions that are not fixed until the array is small.
     fn shrink_to_fit(&mut self, dims: &mut [usize], fixed: &[usize]) {
         for d in 0..dims.len() {
             while !fixed.contains(&d) && dims[d] > 1 && !self.is_small(dims) {
@@ -41,7 +41,7 @@ impl Graph<'_> {
     pub(super) fn reshape(&mut self) -> Option<Value> {
         let x = self.any(|v| v.rank() <= 4)?;
         let mut dims = factors(x.shape.element_count());
-        // Factors thrown together again, with ones in between.
+        // Factors are multiplied in random groups, with ones in between.
         while dims.len() > 4 || (dims.len() > 1 && self.random.percent(40)) {
             let (from, factor) = (self.random.below(dims.len()), dims.len() - 1);
             let last = dims.remove(factor);
@@ -140,12 +140,12 @@ impl Graph<'_> {
         self.put(numbers, |b| b.dynamic_update_slice(x.id, update.id, starts))
     }
 
-    /// Sizes of a slice that fits.
+    /// Returns random sizes of a slice.
     fn box_in(&mut self, dims: &[usize]) -> Vec<usize> {
         dims.iter().map(|&d| if self.random.percent(30) { d } else { self.random.between(d.min(1), d) }).collect()
     }
 
-    /// Starts of a slice, also outside of the array: scalars, or one vector.
+    /// Returns starts of a slice, possibly out of bounds: scalars, or one vector.
     fn starts(&mut self, rank: usize) -> Vec<InstrId> {
         let ty = self.random.pick(&INDEX_TYPES);
         if self.random.percent(10) {
@@ -161,7 +161,7 @@ impl Graph<'_> {
             .collect()
     }
 
-    /// The value in another buffer, or after a barrier, or in and out of tuples.
+    /// Copies a value, or passes it through a barrier or tuples.
     pub(super) fn regroup(&mut self) -> Option<Value> {
         let x = self.any(|_| true)?;
         let y = self.any(|_| true)?;
@@ -183,7 +183,7 @@ impl Graph<'_> {
     }
 }
 
-/// Prime factors, ascending; 0 stays.
+/// Returns the prime factors in ascending order; 0 is kept.
 fn factors(mut n: usize) -> Vec<usize> {
     let mut out = Vec::new();
     let mut p = 2;

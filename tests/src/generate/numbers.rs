@@ -1,44 +1,44 @@
-//! Facts about the numbers in an array, so that results are compared as exactly as they deserve.
+//! Properties of the numbers in an array, which determine the accuracy of comparisons.
 //!
 //! Most results must agree bit for bit: data movement, integers, and float operations that IEEE 754 rounds correctly.
-//! Where implementations may differ (functions, orders of summation) a bound on the difference is carried forward, and
-//! operations that would make a small difference large (comparisons, conversions to integers, functions with poles) are
-//! not applied to it.
+//! If implementations may differ (functions, orders of summation), a bound on the difference is propagated. Operations
+//! that would amplify a small difference (comparisons, conversions to integers, functions with poles) are not applied
+//! to such arrays.
 
 use xla::compare::Tolerance;
 use xla_hlo::{ElementKind, ElementType, FloatFormat, Scalar};
 
-/// Facts about the elements of an array.
+/// Properties of the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Numbers {
-    /// No element is greater in size and none is NaN; infinite where anything may be there.
+    /// Bound on the magnitude of elements, none of which is a NaN; infinite if elements are arbitrary.
     pub bound: f64,
-    /// Elements are multiples of this power of two; 0 where they need not be.
+    /// Power of two that divides all elements; 0 if there is none.
     pub grid: f64,
-    /// Distance allowed between two right implementations.
+    /// Allowed difference of two correct implementations.
     pub noise: Noise,
     /// Whether the sign and payload of a NaN are determined.
     pub patterns: bool,
-    /// Whether the signs of zeros are determined: not those of sums in any order, nor those of a greatest or least
-    /// value.
+    /// Whether the signs of zeros are determined. They are not for sums in unspecified order, and for maxima and
+    /// minima.
     pub zeros: bool,
-    /// Whether these are rounded products, which may become part of a fused multiplication and addition.
+    /// Whether the elements are rounded products, which may be fused with a later addition.
     pub product: bool,
 }
 
-/// Distance allowed between two right implementations.
+/// Allowed difference of two correct implementations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Noise {
-    /// Not at all.
+    /// No difference.
     None,
-    /// By that many units in the last place.
+    /// Difference in units in the last place.
     Ulps(f64),
-    /// By so much, whatever the value.
+    /// Absolute difference, for all values.
     Absolute(f64),
 }
 
 impl Numbers {
-    /// Tolerance of results of these numbers.
+    /// Returns the tolerance of results with these properties.
     pub fn tolerance(&self, ty: ElementType) -> Tolerance {
         let (rtol, atol) = match self.noise {
             Noise::None => (0.0, 0.0),
@@ -48,34 +48,34 @@ impl Numbers {
         Tolerance { rtol, atol, signed_zero: self.is_exact() && self.zeros }
     }
 
-    /// Anything, but the same for everyone; NaNs aside.
+    /// Arbitrary values, equal in all implementations except for NaN patterns.
     pub const EXACT: Numbers =
         Numbers { bound: f64::INFINITY, grid: 0.0, noise: Noise::None, patterns: false, zeros: true, product: false };
 
-    /// Anything that was put there and never computed with.
+    /// Arbitrary inputs, with which nothing has been computed.
     pub const GIVEN: Numbers = Numbers { patterns: true, ..Numbers::EXACT };
 
-    /// Values up to `bound`, the same for everyone.
+    /// Returns the properties of values up to `bound` that are equal in all implementations.
     pub fn within(bound: f64) -> Numbers {
         Numbers { bound, ..Numbers::GIVEN }
     }
 
-    /// Whether everyone gets the same.
+    /// Whether all implementations compute equal values.
     pub fn is_exact(&self) -> bool {
         self.noise == Noise::None
     }
 
-    /// Whether nothing remains to be settled by whatever comes later: signs of zeros and the rounding of products are.
+    /// Whether no later operation can introduce a difference: signs of zeros and rounding of products are determined.
     pub fn is_settled(&self) -> bool {
         self.is_exact() && self.zeros && !self.product
     }
 
-    /// Whether all bits are the same for everyone, those of NaNs included.
+    /// Whether all bits are equal in all implementations, including those of NaNs.
     pub fn is_pattern(&self) -> bool {
         self.is_exact() && self.zeros && (self.patterns || self.bound.is_finite())
     }
 
-    /// The difference as a number to compute with; `None` where there is no bound.
+    /// Returns the allowed difference as an absolute number; `None` if it is unbounded.
     pub fn absolute(&self, ty: ElementType) -> Option<f64> {
         match self.noise {
             Noise::None => Some(0.0),
@@ -84,9 +84,10 @@ impl Numbers {
         }
     }
 
-    /// Values up to `bound` that may differ by `noise` and by `ulps` roundings; `None` where nothing useful is known.
+    /// Returns the properties of values up to `bound` that may differ by `noise` and by `ulps` roundings; `None` if the
+    /// difference is too large to be useful.
     pub fn noisy(ty: ElementType, bound: f64, noise: f64, ulps: f64) -> Option<Numbers> {
-        // Well below the greatest value, so that it does not matter who overflows.
+        // The bound is well below the greatest value, so that no implementation overflows.
         (bound <= greatest(ty) / 4.0 && (noise + epsilon(ty) * bound * ulps) * 2.0 <= bound).then(|| Numbers {
             bound,
             grid: 0.0,
@@ -97,8 +98,8 @@ impl Numbers {
         })
     }
 
-    /// Values computed in one correctly rounded step from exact ones: exact, and within `bound` if the type has such
-    /// values.
+    /// Returns the properties of values that one correctly rounded operation computes from exact ones: exact, and
+    /// within `bound` if the type has such values.
     pub fn rounded(ty: ElementType, bound: f64, grid: f64) -> Numbers {
         if bound.is_nan() || bound > greatest(ty) {
             return Numbers::EXACT;
@@ -107,7 +108,7 @@ impl Numbers {
         Numbers { grid, ..Numbers::within(bound) }
     }
 
-    /// Facts that hold of both arrays, and so of a selection between them.
+    /// Returns the properties that hold for both arrays, and so for a selection between them.
     pub fn either(ty: ElementType, a: &Numbers, b: &Numbers) -> Option<Numbers> {
         let both = Numbers {
             bound: a.bound.max(b.bound),
@@ -124,35 +125,35 @@ impl Numbers {
         both.bound.is_finite().then_some(Numbers { grid: 0.0, noise: Noise::Absolute(noise), ..both })
     }
 
-    /// The same where signs of zeros are determined only if they are in `operands`.
+    /// Restricts the determined signs of zeros to the case that they are determined in all `operands`.
     #[must_use]
     pub fn zeros_of(self, operands: &[&Numbers]) -> Numbers {
         Numbers { zeros: self.zeros && operands.iter().all(|n| n.zeros), ..self }
     }
 
-    /// The same where neither NaN patterns nor signs of zeros are determined.
+    /// Marks NaN patterns and signs of zeros as not determined.
     #[must_use]
     pub fn as_values(self) -> Numbers {
         Numbers { patterns: false, zeros: false, product: false, ..self }
     }
 }
 
-/// Whether sums of multiples of `grid` that stay within `bound` are exact in the type.
+/// Whether sums of multiples of `grid` within `bound` are exact in the type.
 pub fn fits_grid(ty: ElementType, bound: f64, grid: f64) -> bool {
     grid > 0.0 && bound / grid <= 1.0 / epsilon(ty) && grid >= least(ty)
 }
 
-/// The distance of 1 to the next greater number; 0 for types that are not floating.
+/// Returns the distance of 1 to the next greater number; 0 for types that are not floats.
 pub fn epsilon(ty: ElementType) -> f64 {
     match FloatFormat::of(ty.real_part()) {
         Some(format) => 0.5f64.powi(format.mantissa_bits as i32),
-        // Powers of two alone.
+        // The type has only powers of two.
         None if ty == ElementType::F8E8M0FNU => 1.0,
         None => 0.0,
     }
 }
 
-/// The greatest finite value of the type.
+/// Returns the greatest finite value of the type.
 pub fn greatest(ty: ElementType) -> f64 {
     match ty.kind() {
         ElementKind::Pred => 1.0,
@@ -162,7 +163,7 @@ pub fn greatest(ty: ElementType) -> f64 {
     }
 }
 
-/// The least positive value of a float type; of others 1.
+/// Returns the least positive value of a float type; 1 for other types.
 pub fn least(ty: ElementType) -> f64 {
     match ty.kind() {
         ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => 1.0,

@@ -1,4 +1,4 @@
-//! Ragged dots, scans and batch normalisations.
+//! Ragged dots, scans and batch normalizations.
 
 use xla_hlo::ops::{BatchNormKind, DotDims, RaggedDot, Scan};
 use xla_hlo::{ElementKind, ElementType, InstrId};
@@ -10,7 +10,7 @@ use super::reductions::{is_tame, reduce, sum_of_products};
 use super::values::Temper;
 
 impl Graph<'_> {
-    /// A matrix, or a batch of them, whose rows or columns fall into groups.
+    /// Generates a `ragged-dot`: a matrix, or a batch of them, whose rows or columns are divided into groups.
     pub(super) fn ragged_dot(&mut self) -> Option<Value> {
         let ty = self.ty();
         if ty == ElementType::Pred {
@@ -50,7 +50,7 @@ impl Graph<'_> {
         self.put(numbers, |b| b.ragged_dot(op, lhs.id, rhs.id, sizes.id))
     }
 
-    /// A reduction in order, of a vector.
+    /// Generates a scan of a vector.
     pub(super) fn scan(&mut self) -> Option<Value> {
         let callees = self.callees;
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
@@ -69,7 +69,7 @@ impl Graph<'_> {
         self.put(numbers, |b| b.scan(scan, [x.id], [init.id]))
     }
 
-    /// A batch normalisation, or the gradient of one, with so large an epsilon that it is well conditioned.
+    /// Generates a batch normalization, or its gradient, with an epsilon large enough to be well-conditioned.
     pub(super) fn batch_norm(&mut self) -> Option<Value> {
         use ElementType::{BF16, F16, F32, F64};
         let ty = self.random.pick(&[F32, F32, F64, F16, BF16]);
@@ -88,7 +88,8 @@ impl Graph<'_> {
         if ![&x, &vectors[0], &vectors[1]].into_iter().all(is_small) {
             return None;
         }
-        // Sums, in f32 at least, may lose a rounding with each element; later values are off by as much.
+        // Sums, which are in f32 at least, may lose one rounding for each element; the error of later values is of that
+        // order.
         let sum = if ty.bit_width() < 32 { F32 } else { ty };
         let lost = (count as f64 + 4.0) * epsilon(sum) * 4.0;
         match self.random.below(3) {
@@ -107,17 +108,17 @@ impl Graph<'_> {
         self.put(Numbers::noisy(x.ty(), 40.0, 64.0 * lost, 8.0), |b| b.get_tuple_element(all, 0))
     }
 
-    /// Variances are squares, so that their roots exist.
+    /// Generates an inference. Variances are squares, so that their roots exist.
     fn batch_norm_inference(&mut self, x: &Value, vectors: &[Value; 2], feature: usize) -> Option<Value> {
         let [scale, offset] = vectors;
         let (mean, variance) = self.statistics(x.ty(), scale.dims())?;
         let operands = [x.id, scale.id, offset.id, mean.id, variance];
-        // (4 + 4) * 4 + 4 at most.
+        // At most (4 + 4) * 4 + 4.
         let numbers = Numbers::noisy(x.ty(), 36.0, 128.0 * epsilon(ElementType::F32), 8.0);
         self.put(numbers, |b| b.batch_norm(BatchNormKind::Inference, operands, 1.0, feature))
     }
 
-    /// Means, and variances from 0 to 16.
+    /// Returns means, and variances from 0 to 16.
     fn statistics(&mut self, ty: ElementType, dims: &[usize]) -> Option<(Value, InstrId)> {
         let [mean, root] = [(); 2].map(|()| self.leaf(ty, dims, Temper::Grid));
         let variance = [&mean, &root].into_iter().all(is_small).then(|| self.b.multiply(root.id, root.id).ok())??;
@@ -135,7 +136,7 @@ impl Graph<'_> {
         let all = self.b.batch_norm(BatchNormKind::Grad, operands, 1.0, feature).ok()?;
         let count = x.shape.element_count() as f64 / scale.shape.element_count() as f64;
         let ty = x.ty();
-        // Sums of gradients, and of their products with differences from the mean, each 8 at most.
+        // Sums of gradients, and of their products with differences from the mean, each at most 8.
         self.put(Numbers::noisy(ty, 4.0 * count, 4.0 * lost, 4.0), |b| b.get_tuple_element(all, 2));
         self.put(Numbers::noisy(ty, 32.0 * count, 32.0 * lost, 4.0), |b| b.get_tuple_element(all, 1));
         // 4 * (4 + 4 + 8 * 8 * 4).
@@ -143,7 +144,7 @@ impl Graph<'_> {
     }
 }
 
-/// Whether numbers are small, and there are any that are not 0.
+/// Whether numbers are small and not all 0.
 fn is_small(x: &Value) -> bool {
     x.ty().kind() == ElementKind::Float && x.numbers.is_exact() && x.numbers.bound <= 4.0 && x.numbers.bound > 0.0
 }

@@ -1,4 +1,4 @@
-//! Chains of operations as models have them, which passes look for.
+//! Chains of operations that occur in models, and that passes match.
 
 use xla_hlo::CompId;
 use xla_hlo::builder::ComputationBuilder;
@@ -10,7 +10,7 @@ use super::numbers::{Numbers, epsilon, greatest};
 use super::values::Temper;
 
 impl Graph<'_> {
-    /// Rows made comparable: less their greatest element or their mean, over their sum or their deviation.
+    /// Generates a normalization of rows: a softmax, or a layer normalization.
     pub(super) fn normalize(&mut self) -> Option<Value> {
         let sum = self.callees.iter().find_map(|c| match c.role {
             CalleeRole::Combiner { op: BinaryOp::Add, ty } if ty.is_float() && ty.bit_width() >= 16 => Some((c.id, ty)),
@@ -28,7 +28,7 @@ impl Graph<'_> {
         };
         let dims = if self.random.percent(60) { vec![x.rank() - 1] } else { self.random.subset(x.rank()) };
         let length: usize = dims.iter().map(|&d| x.dims()[d]).product();
-        // Sums of exponentials and of squares stay finite.
+        // Sums of exponentials and of squares must stay finite.
         if length as f64 * 256.0 > greatest(ty) {
             return None;
         }
@@ -43,7 +43,7 @@ impl Graph<'_> {
         let ty = x.ty();
         let zero = self.scalar(ty, 0);
         let kept = kept(x.rank(), &dims);
-        // Each quotient is at most 1, and off by a rounding of each step and those of the sum.
+        // Each quotient is at most 1, with the error of a rounding for each step and of the sum.
         let numbers = Numbers::noisy(ty, 1.0, 0.0, length as f64 + 16.0);
         self.put(numbers, |b| {
             let e = b.instruction(Unary::from(UnaryOp::Exponential), None, [x.id])?;
@@ -56,7 +56,7 @@ impl Graph<'_> {
     fn deviations(&mut self, x: &Value, dims: Vec<usize>, length: usize, sum: CompId) -> Option<Value> {
         let ty = x.ty();
         let bound = x.numbers.bound;
-        // Sums may lose a rounding with each element; later values are off by as much.
+        // Sums may lose one rounding for each element; the error of later values is of that order.
         let lost = (length as f64 + 4.0) * epsilon(ty) * bound;
         let numbers = Numbers::noisy(ty, 4.0 * bound, 16.0 * bound * bound * lost, 16.0);
         let (zero, one) = (self.scalar(ty, 0), self.scalar(ty, 1));
@@ -80,7 +80,7 @@ impl Graph<'_> {
     }
 }
 
-/// The dimensions that are not reduced.
+/// Returns the dimensions that are not reduced.
 fn kept(rank: usize, dims: &[usize]) -> Vec<usize> {
     (0..rank).filter(|d| !dims.contains(d)).collect()
 }

@@ -1,4 +1,4 @@
-//! Sums of products, and reductions over dimensions and windows.
+//! Dots, and reductions over dimensions and windows.
 
 use xla_hlo::ops::{BinaryOp, DotDims, SelectAndScatter, Window, WindowDim};
 use xla_hlo::{ElementKind, ElementType};
@@ -59,7 +59,7 @@ impl Graph<'_> {
         self.put(numbers, |b| b.dot(lhs.id, rhs.id, dims, Some(to)))
     }
 
-    /// The result type of a product: as the operands, or wider.
+    /// Returns the result type of a dot: the operands' type, or a wider one.
     pub(super) fn product_type(&mut self, ty: ElementType) -> ElementType {
         use ElementType::*;
         let wider: &[ElementType] = match ty.kind() {
@@ -97,7 +97,7 @@ impl Graph<'_> {
         }
     }
 
-    /// The greatest element and where it is: two results.
+    /// Generates a reduction to the greatest element and its index.
     fn reduce_best(&mut self, callee: &Callee, ty: ElementType, index: ElementType) -> Option<Value> {
         let orders = |n: &Numbers| n.is_exact() && (n.bound.is_finite() || !ty.is_float());
         let x = self.any(|v| v.ty() == ty && v.rank() > 0 && orders(&v.numbers))?;
@@ -125,7 +125,7 @@ impl Graph<'_> {
         self.put(numbers, |b| b.reduce_window([x.id], [init.id], window, callee.id))
     }
 
-    /// A window that slides over an array; not too much work.
+    /// Returns a window that slides over an array, with limited work.
     fn window(&mut self, dims: &[usize]) -> Option<Window> {
         let mut window = Window::default();
         let mut work = 1;
@@ -170,7 +170,7 @@ impl Graph<'_> {
         self.put(numbers, |b| b.instruction(op, None, [x.id, source.id, init.id]))
     }
 
-    /// An array that can be reduced by an operation.
+    /// Returns an array that can be reduced by an operation.
     pub(super) fn reduced(&mut self, op: BinaryOp, ty: ElementType) -> Option<Value> {
         let fits = |n: &Numbers| is_order_free(op) || is_tame(ty, n);
         match self.any(|v| v.ty() == ty && v.rank() > 0 && fits(&v.numbers)) {
@@ -182,7 +182,7 @@ impl Graph<'_> {
         }
     }
 
-    /// An initial value: mostly the one that changes nothing.
+    /// Returns an initial value: mostly the identity of the operation.
     pub(super) fn initial(&mut self, op: BinaryOp, ty: ElementType) -> Value {
         let neutral = match op {
             BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor => Some(0),
@@ -200,12 +200,12 @@ impl Graph<'_> {
 
 const UNIT: WindowDim = WindowDim::UNIT;
 
-/// Whether the order of a reduction never matters, not even to how it rounds.
+/// Whether the order of a reduction never matters, not even for rounding.
 pub(super) fn is_order_free(op: BinaryOp) -> bool {
     !matches!(op, BinaryOp::Add | BinaryOp::Multiply)
 }
 
-/// Whether sums of such numbers mean something.
+/// Whether sums of such numbers have a useful error bound.
 pub(super) fn is_tame(ty: ElementType, numbers: &Numbers) -> bool {
     match ty.kind() {
         ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => true,
@@ -217,7 +217,7 @@ fn is_whole(ty: ElementType) -> bool {
     !ty.is_float() && !ty.is_complex()
 }
 
-/// The numbers of a reduction of `length` elements and an initial value.
+/// Returns the properties of a reduction of `length` elements and an initial value.
 pub(super) fn reduce(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, init: &Numbers) -> Option<Numbers> {
     if is_whole(ty) {
         return Some(Numbers::EXACT);
@@ -244,7 +244,7 @@ pub(super) fn reduce(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, 
     }
 }
 
-/// The numbers of sums of `length` products.
+/// Returns the properties of sums of `length` products.
 pub(super) fn sum_of_products(to: ElementType, length: usize, x: &Value, y: &Value) -> Option<Numbers> {
     if is_whole(to) {
         return Some(Numbers::EXACT);
@@ -253,7 +253,7 @@ pub(super) fn sum_of_products(to: ElementType, length: usize, x: &Value, y: &Val
     let n = length as f64 * parts;
     let (a, b) = (x.numbers, y.numbers);
     let bound = n * a.bound * b.bound;
-    // Sums are kept in f32 at least.
+    // Sums are computed in f32 at least.
     let sum = if to.real_part().bit_width() < 32 { ElementType::F32 } else { to };
     if a.is_exact() && b.is_exact() && fits_grid(sum, bound, a.grid * b.grid) {
         return Some(Numbers::rounded(to, bound, a.grid * b.grid).as_values());

@@ -7,7 +7,7 @@ use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 
 impl Graph<'_> {
-    /// Several arrays sorted together. Keys must be the same on all platforms to the last bit, since places depend on
+    /// Generates a sort of several arrays. Keys must be equal on all platforms in every bit, since the order depends on
     /// them.
     pub(super) fn sort(&mut self) -> Option<Value> {
         let callees = self.callees;

@@ -1,9 +1,9 @@
-//! The steps that programs are made of, with their weights in each family.
+//! Steps that add to programs, with their weights in each family.
 
 use super::family::Family;
 use super::graph::{Graph, Value};
 
-/// A way to add to a computation, and how often each family takes it.
+/// Step that adds to a computation, and its weight in each family.
 #[derive(Clone, Copy)]
 pub(super) struct GraphStep {
     pub(super) apply: fn(&mut Graph<'_>) -> Option<Value>,
@@ -12,7 +12,7 @@ pub(super) struct GraphStep {
 
 macro_rules! steps {
     ($($method:ident $weights:expr;)*) => {
-        /// Families in the order of [`Family::ALL`]. The first six suit scalars.
+        /// Weights are in the order of [`Family::ALL`]. The first six steps are applicable to scalars.
         pub(super) const STEPS: &[GraphStep] = &[$(GraphStep { apply: |graph| graph.$method(), weights: $weights },)*];
     };
 }
@@ -64,7 +64,7 @@ steps! {
 }
 
 impl Graph<'_> {
-    /// One more operation, if there are suitable operands.
+    /// Adds an operation, if there are suitable operands.
     pub(super) fn step(&mut self, family: Family) -> Option<Value> {
         let weight = |step: &GraphStep| step.weights[family as usize];
         let mut at = self.random.below(STEPS.iter().map(weight).sum());

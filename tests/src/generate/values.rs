@@ -1,4 +1,4 @@
-//! Inputs and constants: small whole numbers, smooth ones, and everything that is special.
+//! Inputs and constants: multiples of powers of two, moderate numbers, and special values.
 
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Scalar};
 
@@ -8,22 +8,23 @@ use super::random::Random;
 /// Distribution of generated values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temper {
-    /// A few multiples of a power of two, whose sums and products are exact.
+    /// Few multiples of a power of two, whose sums and products are exact.
     Grid,
-    /// Numbers of moderate size.
+    /// Numbers of moderate magnitude.
     Smooth,
-    /// NaN, infinities, both zeros, subnormal and greatest numbers, random patterns, mixed with ordinary numbers.
+    /// NaN, infinities, both zeros, subnormal and greatest numbers, and random bit patterns, mixed with ordinary
+    /// numbers.
     Wild,
 }
 
 impl Temper {
-    /// Mostly tame.
+    /// Returns a random distribution, mostly a moderate one.
     pub fn any(random: &mut Random) -> Temper {
         random.pick(&[Temper::Grid, Temper::Grid, Temper::Smooth, Temper::Smooth, Temper::Wild])
     }
 }
 
-/// Values for an array, and their bounds.
+/// Returns values for an array, and their properties.
 pub fn literal(random: &mut Random, shape: &ArrayShape, temper: Temper) -> (Literal, Numbers) {
     let ty = shape.element_type();
     let (bound, grid) = extent(ty, temper);
@@ -41,7 +42,7 @@ pub fn literal(random: &mut Random, shape: &ArrayShape, temper: Temper) -> (Lite
     (literal, numbers)
 }
 
-/// Bound and grid of the values of a type.
+/// Returns the bound and grid of the values of a type.
 pub(super) fn extent(ty: ElementType, temper: Temper) -> (f64, f64) {
     match ty.kind() {
         ElementKind::Pred => (1.0, 1.0),
@@ -49,7 +50,7 @@ pub(super) fn extent(ty: ElementType, temper: Temper) -> (f64, f64) {
         ElementKind::Unsigned => (2f64.powi(ty.bit_width().min(4) as i32) - 1.0, 1.0),
         ElementKind::Float | ElementKind::Complex if temper == Temper::Grid => {
             let step = if epsilon(ty) < 0.01 { 0.125 } else { 1.0 };
-            // Powers of two have neither zero nor sign.
+            // F8E8M0FNU has neither zero nor sign, only powers of two.
             if ty == ElementType::F8E8M0FNU { (4.0, 0.5) } else { (4.0, step) }
         }
         ElementKind::Float | ElementKind::Complex => (4.0, 0.0),
@@ -77,7 +78,7 @@ fn element(random: &mut Random, ty: ElementType, temper: Temper, bound: f64, gri
     }
 }
 
-/// An integer's bits: extremes, small numbers, anything.
+/// Returns an integer's bits: extremes, small numbers, or arbitrary bits.
 fn integer(random: &mut Random, ty: ElementType) -> u64 {
     let top = 1u64 << (ty.bit_width() - 1);
     let edges = [0, 1, 2, u64::MAX, top, top - 1, top.wrapping_add(1), top.wrapping_neg(), 31, 32, 63, 64, 65];

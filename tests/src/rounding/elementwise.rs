@@ -1,4 +1,4 @@
-//! Errors of operations on one element at a time.
+//! Error bounds of elementwise operations.
 
 use xla::Result;
 use xla_hlo::ops::{BinaryOp, Op, UnaryOp};
@@ -6,16 +6,16 @@ use xla_hlo::{ElementType, Literal};
 
 use super::{Measured, number, rounding, unknown, wide};
 
-/// Roundings that a function may be off by in the type that it is computed in; arithmetic is off by one.
+/// Error of a function in roundings of the type in which it is computed; the error of arithmetic is one rounding.
 const FUNCTION: f64 = 4.0;
 
-/// Error of a function with a result of that size.
+/// Returns the error of a function with a result of magnitude `size`.
 fn function(ty: ElementType, size: f64) -> f64 {
     let narrowed = if wide(ty) == ty { 0.0 } else { rounding(ty, size) };
     FUNCTION * rounding(wide(ty), size) + narrowed
 }
 
-/// An element with its error.
+/// Element with its error.
 #[derive(Clone, Copy)]
 struct Element {
     value: f64,
@@ -73,7 +73,7 @@ pub(super) fn measured(op: &Op, operands: &[Measured], value: Literal) -> Result
             let is_wider = operands[0].ty().is_float() && ty.bit_width() >= operands[0].ty().bit_width();
             Box::new(move |i| match (element(0, i), ty.is_float()) {
                 (x, true) => x.error + if is_wider { 0.0 } else { rounding(ty, x.value.abs()) },
-                // The integer below or above may be the result.
+                // The neighbouring integer may be the result.
                 (x, false) if x.error > 0.0 => x.error.ceil(),
                 (_, false) => 0.0,
             })
@@ -87,7 +87,7 @@ pub(super) fn measured(op: &Op, operands: &[Measured], value: Literal) -> Result
     Measured::new(value.clone(), error)
 }
 
-/// Rule by which a function passes on a positive error of its argument, given its result.
+/// Returns the propagation of a positive error of the argument through a function, given its result.
 fn unary(op: UnaryOp) -> Option<fn(Element, f64) -> f64> {
     Some(match op {
         UnaryOp::Negate | UnaryOp::Abs | UnaryOp::Sine | UnaryOp::Cosine | UnaryOp::Not => |x, _| x.error,
@@ -109,7 +109,7 @@ fn unary(op: UnaryOp) -> Option<fn(Element, f64) -> f64> {
     })
 }
 
-/// `1 / x`, infinite where `x` may be 0 or of the other sign.
+/// Returns `1 / x`, or infinity if `x` may be 0 or of the other sign.
 fn inverse(x: f64) -> f64 {
     if x > 0.0 { 1.0 / x } else { f64::INFINITY }
 }
@@ -141,17 +141,17 @@ fn binary(op: BinaryOp, x: Element, y: Element, result: f64, ty: ElementType) ->
     })
 }
 
-/// Error of the greatest of values between bounds.
+/// Returns the error of the greatest of two values with bounds.
 fn extreme(result: f64, low: [f64; 2], high: [f64; 2]) -> f64 {
     super::extreme(result, low[0].max(low[1]), high[0].max(high[1]))
 }
 
-/// `error * size`, where no error remains none next to infinities.
+/// Returns `error * size`, which is zero for a zero error even if `size` is infinite.
 fn scaled(error: f64, size: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error * size }
 }
 
-/// 1 where rounding may change the truth value.
+/// Returns 1 if rounding may change the truth value.
 fn compare(x: Element, y: Element) -> f64 {
     let error = x.error + y.error;
     if error == 0.0 || (x.value - y.value).abs() > error { 0.0 } else { 1.0 }

@@ -1,4 +1,4 @@
-//! Runs a module, each array with the bounds of its errors.
+//! Interpreter of a module that computes error bounds with each array.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use xla_hlo::{CompId, ElementType, InstrId, Literal, Module, Shape};
 
 use super::{Measured, Value, elementwise, movement, number, sums, unknown};
 
-/// Iterations of a loop at most.
+/// Maximum number of iterations of a loop.
 const MOST_ITERATIONS: usize = 10_000;
 
 /// Interpreter of a module.
@@ -23,7 +23,7 @@ impl<'m> Interpreter<'m> {
         Interpreter { module, evaluator: Evaluator::new(module) }
     }
 
-    /// The result of a computation. Modules of tests nest calls a few levels deep.
+    /// Evaluates a computation. Calls in modules of tests are nested only a few levels deep.
     pub(super) fn call(&mut self, id: CompId, arguments: Vec<Value>) -> Result<Value> {
         let missing = || Error::internal("error analysis: a called computation does not exist");
         let computation = self.module.get(id).ok_or_else(missing)?;
@@ -79,7 +79,7 @@ impl<'m> Interpreter<'m> {
         Err(unknown(format!("loops of more than {MOST_ITERATIONS} iterations")))
     }
 
-    /// The value of an operation on arrays with its bounds.
+    /// Evaluates an operation on arrays with its error bounds.
     fn measured(&self, op: &Op, operands: &[Measured], value: Literal) -> Result<Value> {
         match value.shape() {
             Shape::Tuple(_) => return self.several(op, operands, value),
@@ -106,7 +106,7 @@ impl<'m> Interpreter<'m> {
         Ok(Value::of(measured))
     }
 
-    /// The values of an operation with several results.
+    /// Evaluates an operation with several results.
     fn several(&self, op: &Op, operands: &[Measured], value: Literal) -> Result<Value> {
         let first = operands.first().ok_or_else(|| unknown(op.opcode()))?;
         let greatest = (0..first.count()).map(|i| first.error(i)).fold(0.0, f64::max);
@@ -117,7 +117,7 @@ impl<'m> Interpreter<'m> {
             Op::Reduce(_) | Op::Sort(_) | Op::TopK(_) | Op::RngBitGenerator(_) if is_exact => {
                 Ok(Value::of(Measured::exact(value)))
             }
-            // The k-th greatest value moves no further than any value.
+            // The error of the k-th greatest value is at most the greatest error of all values.
             Op::TopK(_) => Measured::new(value, |_| if i == 0 { greatest } else { f64::INFINITY }).map(Value::of),
             op => Err(unknown(format!("{} with several results of rounded operands", op.opcode()))),
         });
@@ -125,7 +125,7 @@ impl<'m> Interpreter<'m> {
     }
 }
 
-/// The branch that a selector takes.
+/// Returns the branch that a selector chooses.
 fn branch(selector: &Measured, branches: usize, by_predicate: bool) -> Result<usize> {
     if selector.error.is_some() {
         return Err(Error::invalid_argument("rounding decides a branch; the program takes other arguments"));

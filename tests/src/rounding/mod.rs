@@ -1,9 +1,9 @@
-//! Running error analysis: how far the results of two right implementations of a program may differ.
+//! Running error analysis: bounds on the difference of two correct implementations of a program.
 //!
-//! The program runs on its arguments, and each float array has a bound on its rounding error with it, element by
-//! element, to first order: a rounding of its type for each operation, and for each sum one for each element summed
-//! (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, chapter 3). The tolerance of a result thus follows
-//! from element types, numbers of summed elements and values. Nothing is chosen for a program.
+//! The program runs on its arguments. Each float array has a bound on its rounding error, element by element, to first
+//! order: one rounding of its type for each operation, and one for each summed element (Higham, "Accuracy and Stability
+//! of Numerical Algorithms", 2002, chapter 3). So the tolerance of a result follows from element types, numbers of
+//! summed elements and values; nothing is chosen for a particular program.
 
 mod elementwise;
 mod interpret;
@@ -18,38 +18,39 @@ use xla_hlo::{ArrayShape, ElementType, Literal, Module, Scalar, Shape};
 
 use crate::generate::{epsilon, least};
 
-/// Both implementations are off by the bound.
+/// Both implementations may deviate by the bound.
 const SIDES: f64 = 2.0;
 
-/// An array with a bound on the error of each element.
+/// Array with a bound on the error of each element.
 #[derive(Clone, Debug)]
 struct Measured {
     value: Literal,
-    /// `f64` array of the same dimensions; `None` where all implementations return the same.
+    /// `f64` array of equal dimensions; `None` if all implementations return equal values.
     error: Option<Literal>,
 }
 
-/// A value of the program.
+/// Value of the program.
 #[derive(Clone, Debug)]
 enum Value {
     Array(Box<Measured>),
     Tuple(Vec<Value>),
 }
 
-/// A result of a program: its value, and how far two implementations may differ.
+/// Result of a program, with the possible difference of two implementations.
 #[derive(Clone, Debug)]
 pub struct MeasuredResult {
-    /// The evaluator's value.
+    /// Value that the evaluator returns.
     pub value: Literal,
-    /// Tolerance that admits the bounds of all elements, as tight as a relative and an absolute part can be.
+    /// Tightest relative and absolute tolerance that admits the bounds of all elements.
     pub tolerance: Tolerance,
-    /// The greatest difference of an element.
+    /// Greatest difference of an element.
     pub noise: f64,
 }
 
-/// Measures each array of the result of a module that was verified.
+/// Measures each array of the result of a verified module.
 ///
-/// The error names an operation that the analysis does not know, or a result that rounding may change altogether.
+/// Returns an error that names an operation that the analysis does not support, or a result that rounding may change
+/// completely.
 pub fn measure(module: &Module, arguments: &[Literal]) -> Result<Vec<MeasuredResult>> {
     let arguments = arguments.iter().map(Value::exact).collect();
     let result = interpret::Interpreter::new(module).call(module.entry_id(), arguments)?;
@@ -90,11 +91,11 @@ impl Measured {
         Measured { value, error: None }
     }
 
-    /// An array whose element `i` has the error `error(i)`.
+    /// Creates an array whose element `i` has the error `error(i)`.
     fn new(value: Literal, error: impl Fn(usize) -> f64) -> Result<Measured> {
         let count = value.array_shape().element_count();
         let bound = |i| match (error(i), number(&value, i)) {
-            // A result that is not finite must be the same everywhere.
+            // A non-finite result must be equal in all implementations.
             (error, number) if error.is_nan() && !number.is_finite() => 0.0,
             (error, _) if error.is_nan() => f64::INFINITY,
             (error, _) => error,
@@ -125,12 +126,12 @@ impl Measured {
         self.error.as_ref().map_or(0.0, |error| number(error, i))
     }
 
-    /// The errors as an array of `f64`.
+    /// Returns the errors as an array of `f64`.
     fn errors(&self) -> Result<Literal> {
         self.error.clone().map_or_else(|| literal(self.dims(), |_| 0.0), Ok)
     }
 
-    /// The sizes of the elements as an array of `f64`.
+    /// Returns the magnitudes of the elements as an array of `f64`.
     fn sizes(&self) -> Result<Literal> {
         literal(self.dims(), |i| self.number(i).abs())
     }
@@ -148,7 +149,8 @@ impl Measured {
     }
 }
 
-/// The relative and absolute tolerance that admit each error for its size and least more, in the geometric mean.
+/// Returns the relative and absolute tolerance that admit each error at its magnitude, and are smallest in the
+/// geometric mean.
 fn tightest(pairs: &[(f64, f64)]) -> (f64, f64) {
     let noisy = pairs.iter().filter(|(size, error)| *error > 0.0 && *size > 0.0);
     let mut ratios: Vec<f64> = noisy.map(|(size, error)| error / size).collect();
@@ -164,33 +166,33 @@ fn tightest(pairs: &[(f64, f64)]) -> (f64, f64) {
     best.map_or((0.0, 0.0), |(_, rtol, atol)| (rtol, atol))
 }
 
-/// Error of one rounding to a value of that size: none of types that are not floating.
+/// Returns the error of one rounding to a value of magnitude `size`; zero for types that are not floats.
 fn rounding(ty: ElementType, size: f64) -> f64 {
     if !ty.is_float() {
         return 0.0;
     }
-    // Where subnormal numbers are flushed, the least normal number is lost.
+    // If subnormal numbers are flushed, the error is up to the least normal number.
     let flushed = match ty {
         ElementType::F32 | ElementType::BF16 => f64::from(f32::MIN_POSITIVE),
         ElementType::F64 => f64::MIN_POSITIVE,
         _ => least(ty),
     };
-    // Passes may write an operation as two of its type; narrow types are computed with in a wider one.
+    // Passes may replace an operation by two of its type; narrow types are computed in a wider one.
     let unit = if ty.bit_width() < 32 { 0.51 * epsilon(ty) } else { epsilon(ty) };
     (unit * size).max(flushed)
 }
 
-/// Error of a greatest value that is between `low` and `high`, where these are rounded to `f64`.
+/// Returns the error of a greatest value between `low` and `high`, which are rounded to `f64`.
 fn extreme(result: f64, low: f64, high: f64) -> f64 {
     if low == high { 0.0 } else { (result - low).max(high - result) + f64::EPSILON * result.abs() }
 }
 
-/// Element type in which functions and sums of products of that type are computed.
+/// Returns the element type in which functions and sums of products of a type are computed.
 fn wide(ty: ElementType) -> ElementType {
     if ty.is_float() && ty.bit_width() < 32 { ElementType::F32 } else { ty }
 }
 
-/// Element `i` as a number; of a complex one its size.
+/// Returns element `i` as a number; the magnitude for complex types.
 pub(crate) fn number(literal: &Literal, i: usize) -> f64 {
     match literal.get(i) {
         Scalar::Pred(value) => f64::from(u8::from(value)),
@@ -201,12 +203,12 @@ pub(crate) fn number(literal: &Literal, i: usize) -> f64 {
     }
 }
 
-/// An array of `f64`.
+/// Creates an array of `f64`.
 fn literal(dims: &[usize], mut element: impl FnMut(usize) -> f64) -> Result<Literal> {
     Literal::from_fn(&ArrayShape::new(ElementType::F64, dims), |i| Scalar::Float(element(i)))
 }
 
-/// The error for an operation that the analysis does not know.
+/// Returns the error for an operation that the analysis does not support.
 fn unknown(operation: impl std::fmt::Display) -> Error {
     Error::unimplemented(format!("error analysis of {operation}"))
 }

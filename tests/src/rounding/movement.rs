@@ -1,4 +1,4 @@
-//! Errors move as their elements do: the operation itself moves an array of errors.
+//! Error bounds of data movement: the operation is applied to the array of errors.
 
 use xla::Result;
 use xla_hlo::builder::ModuleBuilder;
@@ -35,7 +35,7 @@ pub(super) fn measured(op: &Op, operands: &[Measured], value: Literal) -> Result
     Ok(Measured { value, error: Some(error) })
 }
 
-/// Runs one operation on arrays, with a result of `f64`, and another combiner where it has one.
+/// Runs an operation on arrays with a result of `f64`, and with another combiner if it has one.
 pub(super) fn apply(op: &Op, operands: Vec<Literal>, dims: &[usize], combiner: Option<BinaryOp>) -> Result<Literal> {
     let mut module = ModuleBuilder::new("errors");
     let scalar = || Shape::scalar(ElementType::F64);

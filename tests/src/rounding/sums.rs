@@ -1,4 +1,4 @@
-//! Errors of sums: of products, over dimensions and windows, of scattered values.
+//! Error bounds of sums: dot products, reductions over dimensions and windows, scattered values.
 
 use xla::Result;
 use xla_hlo::ops::{BinaryOp, Op, simple_combiner};
@@ -41,7 +41,7 @@ pub(super) fn product(op: &Op, operands: &[Measured], value: Literal) -> Result<
     })
 }
 
-/// Measures what combiners make: sums, greatest and least values, scattered values; and sorted arrays.
+/// Measures results of combiners: sums, greatest and least values, scattered values; and sorted arrays.
 pub(super) fn combined(module: &Module, op: &Op, operands: &[Measured], value: Literal) -> Result<Measured> {
     let is_exact = operands.iter().all(|operand| operand.error.is_none());
     let ty = value.array_shape().element_type();
@@ -49,7 +49,7 @@ pub(super) fn combined(module: &Module, op: &Op, operands: &[Measured], value: L
     match op {
         Op::Sort(_) => {
             let greatest = (0..operands[0].count()).map(|i| operands[0].error(i)).fold(0.0, f64::max);
-            // Sorted values move no further than any value.
+            // The error of a sorted value is at most the greatest error of all values.
             Measured::new(value, |_| greatest)
         }
         Op::Reduce(reduce) => {
@@ -89,7 +89,7 @@ pub(super) fn combined(module: &Module, op: &Op, operands: &[Measured], value: L
             if x.error.is_some() || combining(scatter.scatter) != Some(BinaryOp::Add) {
                 return Err(unknown("select-and-scatter by rounded values"));
             }
-            // A place is in no more windows than a window has places.
+            // An element is in at most as many windows as a window has elements.
             let window = scatter.window.dims.iter().map(|d| d.size).product::<usize>() as f64;
             let greatest = |of: &dyn Fn(usize) -> f64| (0..source.count()).map(of).fold(0.0, f64::max);
             let (size, error) = (greatest(&|i| source.number(i).abs()), greatest(&|i| source.error(i)));
@@ -99,7 +99,7 @@ pub(super) fn combined(module: &Module, op: &Op, operands: &[Measured], value: L
     }
 }
 
-/// Measures a reduction of runs of `length` elements.
+/// Measures a reduction of `length` elements.
 fn reduced(
     op: &Op,
     combining: Option<BinaryOp>,
@@ -118,7 +118,7 @@ fn reduced(
             Measured::new(value.clone(), |i| number(&passed, i) + length as f64 * rounding(ty, number(&sizes, i)))
         }
         Some(BinaryOp::Maximum | BinaryOp::Minimum) if !is_exact => {
-            // Elements that cannot become the greatest do not count.
+            // Elements that cannot be the greatest do not contribute.
             let sign = if combining == Some(BinaryOp::Maximum) { 1.0 } else { -1.0 };
             let [low, high] = [-1.0, 1.0].map(|side| {
                 let bound = |x: &Measured| literal(x.dims(), |i| sign * x.number(i) + side * x.error(i));

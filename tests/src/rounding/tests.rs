@@ -1,4 +1,4 @@
-//! Bounds worked out by hand, and bounds of all idioms against the same programs in a wider type.
+//! Bounds computed by hand, and bounds of all idioms against the programs in a wider type.
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
@@ -7,7 +7,7 @@ use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
 use super::*;
 use crate::generate::{Idiom, Random, Temper, idioms};
 
-/// Error of one rounding of an `f32` of size 1, as the analysis counts it.
+/// Error of one rounding of an `f32` of magnitude 1, as the analysis counts it.
 const EPSILON: f64 = f32::EPSILON as f64;
 
 fn measured(text: &str, arguments: &[&[f64]]) -> Result<Vec<MeasuredResult>> {
@@ -27,7 +27,7 @@ fn noise(text: &str, arguments: &[&[f64]]) -> f64 {
 const SUM: &str =
     "HloModule m\nadd {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n";
 
-/// Asserts that two bounds are the same but for their own rounding.
+/// Asserts that two bounds agree up to their own rounding.
 #[track_caller]
 fn is_near(bound: f64, expected: f64) {
     assert!((bound - expected).abs() <= 1e-3 * expected, "{bound} is not {expected}");
@@ -39,7 +39,7 @@ fn a_sum_may_lose_a_rounding_with_each_element() {
         + "ENTRY main {\n x = f32[2,100] parameter(0)\n z = f32[] constant(0)\n \
            ROOT r = f32[2] reduce(x, z), dimensions={1}, to_apply=add\n}";
     is_near(noise(&text, &[&[1.0]]), 2.0 * 100.0 * 100.0 * EPSILON);
-    // Elements that cancel leave an absolute error.
+    // Cancellation leaves an absolute error.
     let result = &measured(&text, &[&[1.0, -1.0]]).unwrap()[0];
     is_near(result.tolerance.atol, 2.0 * 100.0 * 100.0 * EPSILON);
 }
@@ -73,7 +73,7 @@ fn a_greatest_value_has_the_error_of_elements_that_may_be_it() {
                 ENTRY main {\n x = f32[2] parameter(0)\n y = f32[2] multiply(x, x)\n s = f32[2] parameter(1)\n \
                 t = f32[2] multiply(y, s)\n i = f32[] constant(-inf)\n \
                 ROOT r = f32[] reduce(t, i), dimensions={0}, to_apply=max\n}";
-    // The error of -10^8 is great, but the greatest value is 1.
+    // The error of -10^8 is large, but the greatest value is 1.
     is_near(noise(text, &[&[1.0, 1e4], &[1.0, -1.0]]), 2.0 * 2.0 * EPSILON);
 }
 
@@ -96,7 +96,7 @@ fn unknown_operations_are_named() {
     assert_eq!(error.message(), "r: error analysis of tan");
 }
 
-/// An idiom's results on 2 x 17 elements, and the values that the same arguments have in another type. `None` where
+/// Returns an idiom's results on 2 x 17 elements, and the values for equal arguments in another type. `None` if
 /// rounding decides a result.
 fn idiom_in(idiom: &Idiom, ty: ElementType, to: ElementType, seed: u64) -> Option<(Vec<MeasuredResult>, Literal)> {
     let [module, other] = [ty, to].map(|ty| idiom.module(2, 17, ty).unwrap());
@@ -132,7 +132,7 @@ fn idioms_are_within_their_bounds_of_a_wider_type() {
                 let Tolerance { rtol, atol, .. } = result.tolerance;
                 for i in 0..result.value.array_shape().element_count() {
                     let (found, right) = (number(&result.value, i), number(exact, i));
-                    // One side alone has the narrow type.
+                    // Only one of the two sides has the narrow type.
                     let allowed = (atol + rtol * found.abs()) / SIDES + 1e-30;
                     let (gap, name) = ((found - right).abs(), &idiom.name);
                     assert!(gap <= allowed, "{name} {ty}: result {k} at {i}: {found}, not {right}: {gap} > {allowed}");

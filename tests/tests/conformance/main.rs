@@ -1,5 +1,5 @@
-//! The platforms of this build pass the conformance suite: levels 0 to 3 and 6 in quick sizes, each on each platform a
-//! test.
+//! Conformance suite on the platforms of this build: levels 0 to 3 and 6 in quick sizes, with one test for each level
+//! and platform.
 //!
 //! Levels 4 and 5 are the tests `corpus` and `differential`. `cargo xtask test-backend NAME` runs everything in full.
 
@@ -7,8 +7,8 @@ use xla::PlatformRegistry;
 use xla::cpu::{CpuOptions, platform_with};
 use xla_tests::conformance::{Level, Suite};
 
-/// The platforms of this build. Where results are compared, memory of platform `cpu` that nobody has written to holds
-/// something else each time.
+/// Returns the platforms of this build. In levels that compare results, uninitialised memory of platform `cpu` is
+/// filled with varying values.
 fn registry(level: Level) -> PlatformRegistry {
     let mut registry = xla::registry();
     if matches!(level, Level::Operations | Level::Programs) {

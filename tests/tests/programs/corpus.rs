@@ -1,6 +1,6 @@
-//! Programs of the committed corpus give the expected outputs, on the CPU and by the evaluator.
+//! Programs of the committed corpus return the expected outputs, on the CPU and in the evaluator.
 //!
-//! Each suite on each platform is a test. Cases that use an opcode of `tests/corpus/not-yet.txt` are left out.
+//! Each suite on each platform is a test. Cases that use an opcode of `tests/corpus/not-yet.txt` are skipped.
 #![expect(clippy::print_stdout, reason = "a test says how many cases it ran")]
 
 use xla::compare::Tolerance;
@@ -9,7 +9,7 @@ use xla::{Client, CompileOptions, Result, VerifiedModule};
 use xla_hlo::text::parse_module;
 use xla_tests::corpus::{self, Case};
 
-/// The outputs of a case that differ, or why there are none; `None` if all agree.
+/// Returns the outputs of a case that differ, or its error; `None` if all agree.
 fn failure(client: &Client, case: &Case) -> Option<String> {
     let label = format!("{}/{}", case.suite, case.name);
     match differences(client, case) {
@@ -70,7 +70,7 @@ macro_rules! suites {
 
         #[test]
         fn every_suite_is_checked() {
-            // Suites whose programs need operations, attributes or devices that are still to come.
+            // Suites whose programs need operations, attributes or devices that are not supported yet.
             let later = ["conv", "fft", "hlo_text", "linalg", "multi_device", "sort"];
             let mut known: Vec<&str> = [$(stringify!($suite)),*].into_iter().chain(later).collect();
             known.sort_unstable();

@@ -1,9 +1,9 @@
-//! Random programs mean the same to the evaluator, after the passes, and on the CPU.
+//! Random programs have equal results in the evaluator, after the passes, and on the CPU.
 //!
-//! `XLA_TESTS_GRAPHS=10000` tries that many programs of each family instead of the usual number, `XLA_TESTS_SEED=5000`
-//! begins with another seed, and `XLA_TESTS_ONE=movement:17` tries that one alone. Failures are kept, shrunk, as files
-//! for `tests/regressions` in the folder `XLA_TESTS_KEEP`, even if the process died. Each family is a test, so that
-//! they run side by side. `cargo xtask fuzz` does the same for as long as one likes.
+//! `XLA_TESTS_GRAPHS=10000` sets the number of programs of each family, `XLA_TESTS_SEED=5000` the first seed, and
+//! `XLA_TESTS_ONE=movement:17` runs a single program. Failures are shrunk and kept as files for `tests/regressions` in
+//! the folder `XLA_TESTS_KEEP`, even if the process crashed. Each family is a test, so that families run in parallel.
+//! `cargo xtask fuzz` does this for any length of time.
 #![expect(clippy::print_stdout, reason = "a test says how many programs it compared")]
 
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use xla_tests::differential::Differential;
 use xla_tests::generate::Family;
 use xla_tests::program::Program;
 
-/// Programs of each family: 3,300 in all.
+/// Number of programs of each family: 3,300 in all.
 const GRAPHS: u64 = 300;
-/// No more failures are shrunk.
+/// Maximum number of failures that are shrunk.
 const MOST_FAILURES: usize = 5;
 
 fn setting(name: &str) -> Option<String> {
@@ -27,7 +27,7 @@ fn number(name: &str) -> Option<u64> {
     setting(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
-/// The first seed of a family to try, and how many.
+/// Returns the first seed of a family, and the number of programs.
 fn seeds(family: Family) -> (u64, u64) {
     let Some(one) = setting("XLA_TESTS_ONE") else {
         return (number("XLA_TESTS_SEED").unwrap_or(0), number("XLA_TESTS_GRAPHS").unwrap_or(GRAPHS));
@@ -60,7 +60,7 @@ fn check(family: Family) {
     assert!(seeds.is_empty(), "{} programs of seeds {seeds:?} fail", family.name());
 }
 
-/// A finding, and its module after the passes.
+/// Describes a finding, with its module after the passes.
 fn describe(finding: &Finding) -> String {
     let optimized = || {
         let cpu = Differential::new(&xla::registry(), "cpu", xla::CompileOptions::default())?;
@@ -133,7 +133,7 @@ fn idioms() {
     check(Family::Idioms);
 }
 
-/// A worker that dies is a finding, kept as a file, and the campaign goes on.
+/// A worker that crashes is a finding, kept as a file, and the campaign continues.
 #[test]
 fn a_dying_worker_is_survived() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("dying");

@@ -1,4 +1,5 @@
-//! Programs of the corpus, random programs and inputs that once failed: everybody agrees on them, nobody panics.
+//! Tests with programs of the corpus, random programs, and inputs that once failed: all platforms agree, and nothing
+//! panics.
 
 mod corpus;
 mod differential;

@@ -1,5 +1,5 @@
-//! Programs of the corpus with something changed are refused with a place, or are programs: nothing panics, and
-//! whatever passes the verifier compiles or is said to be unsupported.
+//! Mutated programs of the corpus are refused with a location, or are valid: nothing panics, and every program that
+//! passes the verifier compiles or is reported as unsupported.
 //!
 //! `XLA_TESTS_MUTATIONS=100` sets the number of mutations of each program.
 #![expect(clippy::print_stdout, reason = "a test says how many cases it ran")]
@@ -11,14 +11,14 @@ use xla_hlo::text::parse_module;
 use xla_tests::corpus;
 use xla_tests::generate::Random;
 
-/// Changes of each program.
+/// Number of mutations of each program.
 const MUTATIONS: usize = 12;
-/// Every third program is taken.
+/// Distance of the programs that are mutated: every third one.
 const STRIDE: usize = 3;
-/// Longer programs take too long.
+/// Maximum length of a program; longer ones take too long.
 const LONGEST: usize = 20_000;
 
-/// The text with something changed: characters, words or lines lost, doubled or swapped, numbers and words replaced.
+/// Mutates a text: characters, words or lines are deleted, duplicated or swapped, numbers and words replaced.
 fn mutated(text: &str, random: &mut Random) -> String {
     let words: Vec<(usize, usize)> = words(text);
     let (a, b) = words[random.below(words.len())];
@@ -35,7 +35,7 @@ fn mutated(text: &str, random: &mut Random) -> String {
         4 => with(random.pick(&["0", "1", "-1", "2", "3", "7", "1000000", "18446744073709551616", "nan", "1e400"])),
         5 => with(random.pick(&["f32", "s4", "pred", "c128", "token", "f8e8m0fnu", "u1", "add", "reduce", "while"])),
         6 => with(""),
-        // Another word of the same kind, which often fits.
+        // Another word of the same kind, which is often valid.
         _ => {
             let same: Vec<&str> =
                 words.iter().map(|w| &text[w.0..w.1]).filter(|w| kind(w) == kind(&text[a..b])).collect();
@@ -44,7 +44,7 @@ fn mutated(text: &str, random: &mut Random) -> String {
     }
 }
 
-/// Kind of a word by its first character: names, numbers and words replace each other.
+/// Returns the kind of a word by its first character; names, numbers and words are replaced by words of their kind.
 fn kind(word: &str) -> char {
     match word.chars().next() {
         Some(c) if c.is_ascii_digit() || c == '-' => '0',
@@ -53,7 +53,7 @@ fn kind(word: &str) -> char {
     }
 }
 
-/// Ranges of words, numbers and punctuation.
+/// Returns the ranges of words, numbers and punctuation.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let is_word = |c: char| c.is_alphanumeric() || "%._-".contains(c);
     let mut words: Vec<(usize, usize)> = Vec::new();
@@ -69,7 +69,7 @@ fn words(text: &str) -> Vec<(usize, usize)> {
     words
 }
 
-/// Complaint about the treatment of a text.
+/// Returns the error in the treatment of a text, if any.
 fn complaint(client: &Client, text: &str) -> Option<String> {
     let read = || parse_module(text).and_then(VerifiedModule::new);
     let module = match catch_unwind(AssertUnwindSafe(read)) {

@@ -1,6 +1,6 @@
-//! Programs that once failed, in `tests/regressions`, each named after its bug, do not fail again.
+//! Programs in `tests/regressions` that once failed, each named after its bug, do not fail again.
 //!
-//! They are what the differential test prints when it finds something: see [`xla_tests::program`] for the form.
+//! The differential test prints such programs when it finds a failure; see [`xla_tests::program`] for the format.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
-//! Random programs come back from their text as they were, before and after a compiler's passes.
+//! Random programs survive a round trip through text, before and after a compiler's passes.
 
 use xla::{Client, CompileOptions, VerifiedModule};
 use xla_hlo::Module;
 use xla_hlo::text::parse_module;
 use xla_tests::generate::{Family, program};
 
-/// Programs of each family.
+/// Number of programs of each family.
 const PROGRAMS: u64 = 60;
 
 fn assert_fixed_point(module: &Module, what: &str) {

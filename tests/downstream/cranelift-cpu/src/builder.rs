@@ -1,4 +1,4 @@
-//! Builds one kernel in Cranelift's IR: loops, branches, elements of arrays, constants.
+//! Builder of one kernel in Cranelift's IR: loops, branches, elements of arrays, constants.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use xla::hlo::{ArrayShape, ElementType, Literal, Op, Scalar, strides};
 
 use crate::machine::{Application, Kept, SLOT, apply};
 
-/// The type of a value that is an element: floats of f32 and f64, and the bits of all others.
+/// Returns the type of an element's value: floats for f32 and f64, integers with their bits for all others.
 pub(crate) fn value_type(ty: ElementType) -> Type {
     match (ty, ty.byte_width()) {
         (ElementType::F32, _) => types::F32,
@@ -27,12 +27,12 @@ pub(crate) fn value_type(ty: ElementType) -> Type {
     }
 }
 
-/// The same bits as a value of another type.
+/// Bitcasts a value to another type.
 pub(crate) fn as_bits(k: &mut KernelBuilder<'_>, value: Value, ty: Type) -> Value {
     if k.f.func.dfg.value_type(value) == ty { value } else { k.f.ins().bitcast(ty, MemFlagsData::new(), value) }
 }
 
-/// An array in memory.
+/// Array in memory.
 #[derive(Clone)]
 pub(crate) struct Array {
     first: Value,
@@ -40,37 +40,37 @@ pub(crate) struct Array {
     strides: Vec<usize>,
 }
 
-/// A kernel that grows.
+/// Kernel under construction.
 pub(crate) struct KernelBuilder<'a> {
-    /// For instructions that have no method here.
+    /// Builder for instructions without a method in this type.
     pub f: FunctionBuilder<'a>,
     config: TargetFrontendConfig,
-    /// The work items of a call: the first, one past the last.
+    /// Range of the call's work items: the first one, and one past the last.
     pub items: [Value; 2],
     firsts: Vec<Value>,
     kept: &'a mut Kept,
-    /// Signature of [`apply`], and room for its operands and its result.
+    /// Signature of [`apply`], and stack slots for its operands and its result.
     apply: Option<(SigRef, StackSlot, StackSlot)>,
 }
 
-/// A loop that is being built.
+/// Loop under construction.
 pub(crate) struct Loop {
     head: Block,
     exit: Block,
-    /// The loop's variable.
+    /// Loop variable.
     pub index: Value,
-    /// Values carried from one iteration to the next.
+    /// Loop-carried values.
     pub carried: Vec<Value>,
 }
 
-/// A branch that is being built.
+/// Branch under construction.
 pub(crate) struct Branch {
     otherwise: Block,
     end: Block,
 }
 
 impl<'a> KernelBuilder<'a> {
-    /// A kernel of that many arrays.
+    /// Creates a kernel of `arrays` arrays.
     pub fn new(
         mut f: FunctionBuilder<'a>,
         config: TargetFrontendConfig,
@@ -95,13 +95,13 @@ impl<'a> KernelBuilder<'a> {
         self.f.finalize(self.config);
     }
 
-    /// Array number `i` of the kernel.
+    /// Returns array number `i` of the kernel.
     pub fn array(&self, i: usize, shape: &ArrayShape) -> Array {
         let strides = strides(shape.dims(), &shape.minor_to_major());
         Array { first: self.firsts[i], ty: shape.element_type(), strides }
     }
 
-    /// A constant array, row major, which lives as long as the kernel.
+    /// Adds a constant row-major array, which lives as long as the kernel.
     pub fn constant_array(&mut self, literal: &Arc<Literal>) -> Array {
         let first = self.int(literal.bytes().as_ptr() as i64);
         self.kept.push(literal.clone());
@@ -119,34 +119,34 @@ impl<'a> KernelBuilder<'a> {
         address
     }
 
-    /// An element of an array.
+    /// Loads an element of an array.
     pub fn load(&mut self, array: &Array, at: &[Value]) -> Value {
         let address = self.address(array, at);
         self.f.ins().load(value_type(array.ty), MemFlagsData::new().with_notrap(), address, 0)
     }
 
-    /// Makes an element another one.
+    /// Stores an element of an array.
     pub fn store(&mut self, value: Value, array: &Array, at: &[Value]) {
         let address = self.address(array, at);
         self.f.ins().store(MemFlagsData::new().with_notrap(), value, address, 0);
     }
 
-    /// An index, or another number of 64 bits.
+    /// Returns a 64-bit constant, such as an index.
     pub fn int(&mut self, value: i64) -> Value {
         self.f.ins().iconst(types::I64, value)
     }
 
-    /// `a + b` of indices.
+    /// Adds a constant to an index.
     pub fn plus(&mut self, a: Value, b: i64) -> Value {
         if b == 0 { a } else { self.f.ins().iadd_imm_s(a, b) }
     }
 
-    /// `a * b` of indices.
+    /// Multiplies an index by a constant.
     pub fn times(&mut self, a: Value, b: i64) -> Value {
         if b == 1 { a } else { self.f.ins().imul_imm_s(a, b) }
     }
 
-    /// An element that is the same each time.
+    /// Returns a constant element.
     pub fn constant(&mut self, ty: ElementType, value: Scalar) -> Value {
         let mut bytes = [0; SLOT];
         value.write(ty, &mut bytes);
@@ -158,7 +158,7 @@ impl<'a> KernelBuilder<'a> {
                 let [low, high] = [bits as i64, (bits >> 64) as i64].map(|half| self.int(half));
                 self.f.ins().iconcat(low, high)
             }
-            // The constant's bits beyond the type must be those of its sign or zero.
+            // Bits above the width of the type must be a sign or zero extension.
             ty => self.f.ins().iconst(ty, (bits as i64) & (u64::MAX >> (64 - ty.bits())) as i64),
         }
     }
@@ -178,13 +178,13 @@ impl<'a> KernelBuilder<'a> {
         Loop { head, exit, index, carried }
     }
 
-    /// Begins a loop over all of `0..extent`.
+    /// Begins a loop over `0..extent`.
     pub fn begin_loop_of(&mut self, extent: usize, carried: &[Value]) -> Loop {
         let range = [0, extent as i64].map(|bound| self.int(bound));
         self.begin_loop(range, carried)
     }
 
-    /// Ends the iteration with the next values to be carried; returns the last ones.
+    /// Ends the loop body with the next values of the carried ones; returns their final values.
     pub fn end_loop(&mut self, this: Loop, next: &[Value]) -> Vec<Value> {
         let index = self.plus(this.index, 1);
         let next: Vec<BlockArg> = [index].iter().chain(next).map(|&value| value.into()).collect();
@@ -193,7 +193,7 @@ impl<'a> KernelBuilder<'a> {
         this.carried
     }
 
-    /// Begins what is done where `condition` holds.
+    /// Begins the code for a true `condition`.
     pub fn begin_branch(&mut self, condition: Value) -> Branch {
         let [then, otherwise, end] = [(); 3].map(|()| self.f.create_block());
         self.f.ins().brif(condition, then, &[], otherwise, &[]);
@@ -201,7 +201,7 @@ impl<'a> KernelBuilder<'a> {
         Branch { otherwise, end }
     }
 
-    /// Ends that with its values, and begins what is done elsewhere.
+    /// Ends the code for a true condition with its values, and begins the code for a false one.
     pub fn otherwise(&mut self, branch: &Branch, values: &[Value]) {
         for &value in values {
             let ty = self.f.func.dfg.value_type(value);
@@ -211,7 +211,7 @@ impl<'a> KernelBuilder<'a> {
         self.f.switch_to_block(branch.otherwise);
     }
 
-    /// Ends that, too; returns the values of the side that was taken.
+    /// Ends the branch; returns the values of the side that is taken.
     pub fn end_branch(&mut self, branch: &Branch, values: &[Value]) -> Vec<Value> {
         self.end_side(branch, values);
         self.f.switch_to_block(branch.end);
@@ -223,8 +223,8 @@ impl<'a> KernelBuilder<'a> {
         self.f.ins().jump(branch.end, &values);
     }
 
-    /// An elementwise operation by the evaluator's function of it; `None` for operations and types that it has none
-    /// for.
+    /// Calls the evaluator's function of an elementwise operation; `None` for operations and types without such a
+    /// function.
     pub fn apply(&mut self, op: &Op, operands: &[(Value, ElementType)], result: ElementType) -> Option<Value> {
         let operand_types: Vec<ElementType> = operands.iter().map(|&(_, ty)| ty).collect();
         let function = ElementFunction::new(op, &operand_types, result).ok()??;

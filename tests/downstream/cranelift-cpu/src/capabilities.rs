@@ -1,15 +1,15 @@
-//! Capabilities for the passes; the platform's name.
+//! Target profile for the passes, and the platform's name.
 
 use std::collections::BTreeSet;
 
 use xla::hlo::{ElementType, Opcode};
 use xla::passes::{FloatProfile, FusionProfile, TargetProfile};
 
-/// The name of the platform.
+/// Name of the platform.
 pub const NAME: &str = "cranelift-cpu";
 
-/// The target profile of the passes. Arithmetic on half precision is done in f32, as `select-and-scatter` is done by
-/// other operations: there is no code for them here.
+/// Returns the target profile of the passes. Half-precision arithmetic is done in f32, and `select-and-scatter` is
+/// expanded, since the backend generates no code for them.
 pub(crate) fn profile(threads: usize) -> TargetProfile {
     let fusion = FusionProfile {
         roots: BTreeSet::from([Opcode::Reduce]),

@@ -1,4 +1,4 @@
-//! Kernels of a program: from Cranelift's IR to machine code in this process.
+//! Compilation of a program's kernels: from Cranelift's IR to machine code in this process.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -11,7 +11,7 @@ use xla::hlo::{Error, Result};
 use crate::builder::KernelBuilder;
 use crate::machine::{Kept, MachineCode, Work};
 
-/// This machine as Cranelift's target; `FailedPrecondition` for one that it does not know.
+/// Returns this machine as Cranelift's target; `FailedPrecondition` if Cranelift does not support it.
 pub(crate) fn target() -> Result<OwnedTargetIsa> {
     let unknown =
         |error: String| Error::failed_precondition(format!("Cranelift has no code for this machine: {error}"));
@@ -24,12 +24,12 @@ pub(crate) fn target() -> Result<OwnedTargetIsa> {
     isa.finish(settings::Flags::new(flags)).map_err(|error| unknown(error.to_string()))
 }
 
-/// Kernels in the making.
+/// Builder of a program's kernels.
 pub(crate) struct CodeBuilder {
     module: JITModule,
     context: Context,
     functions: FunctionBuilderContext,
-    /// Kernels by their number.
+    /// Kernels by their index.
     kernels: Vec<(FuncId, Work)>,
     kept: Kept,
 }
@@ -42,7 +42,7 @@ impl CodeBuilder {
         Ok(CodeBuilder { module, context, functions, kernels: Vec::new(), kept: Vec::new() })
     }
 
-    /// Defines a kernel of `arrays` arrays, and returns its number; `None` where `emit` does.
+    /// Defines a kernel of `arrays` arrays and returns its index; `None` if `emit` returns `None`.
     pub fn define(
         &mut self,
         arrays: usize,
@@ -53,7 +53,7 @@ impl CodeBuilder {
         let function = FunctionBuilder::new(&mut self.context.func, &mut self.functions);
         let mut kernel = KernelBuilder::new(function, config, arrays, &mut self.kept);
         let Some(work) = emit(&mut kernel) else {
-            // The half of a function is still in there.
+            // The context still contains the incomplete function.
             self.functions = FunctionBuilderContext::new();
             return Ok(None);
         };
@@ -73,7 +73,7 @@ impl CodeBuilder {
     }
 }
 
-/// Errors of Cranelift are ours: the IR was wrong.
+/// Converts an error of Cranelift, which is an internal error: the IR was invalid.
 fn internal(error: ModuleError) -> Error {
     Error::internal(format!("Cranelift refused a kernel: {error:?}"))
 }

@@ -1,4 +1,4 @@
-//! The compiler: the standard stages, then a kernel or a library call for each instruction that is lowered.
+//! Compiler: runs the standard stages, then creates a kernel or library call for each instruction that can be lowered.
 
 use std::sync::Arc;
 
@@ -37,12 +37,12 @@ impl Compiler for CraneliftCompiler {
 }
 
 impl LoadExecutable for CraneliftCompiler {
-    /// Lowers the serialised module.
+    /// Lowers the serialized module.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         self.run_backend(serialized::read(NAME, bytes)?.module, options)
     }
 
-    /// Loading compiles again.
+    /// Returns `None`, since loading compiles again.
     fn cache_target(&self) -> Option<String> {
         None
     }

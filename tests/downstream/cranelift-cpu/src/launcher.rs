@@ -1,4 +1,4 @@
-//! Launcher: kernels and library calls of a program.
+//! Launcher of a program's kernels and library calls.
 
 use xla::hlo::{Error, Literal, Result, Scalar};
 use xla::service::thunks::{KernelRef, Launch, Launcher, LibraryRef};
@@ -6,10 +6,10 @@ use xla_cpu_runtime::{LibraryCall, LibraryFunction};
 
 use crate::machine::MachineCode;
 
-/// Runs what was lowered.
+/// Launcher of the lowered instructions.
 pub(crate) struct CraneliftLauncher {
     pub code: MachineCode,
-    /// By [`LibraryRef::index`].
+    /// Library calls by [`LibraryRef::index`].
     pub calls: Vec<LibraryCall>,
     pub threads: usize,
 }
@@ -35,7 +35,7 @@ impl Launcher for CraneliftLauncher {
     }
 }
 
-/// Moves the device's random counter on; the result is its previous value, u64[2], the low half first.
+/// Advances the device's random state; the result is its previous value, u64[2], the low half first.
 fn advance_random_state(delta: i64, launch: &mut Launch<'_>) -> Result<()> {
     let before = launch.context.random.advance(delta);
     let [result] = &launch.thunk.results[..] else { return Err(Error::internal("a random state is one array")) };

@@ -1,4 +1,5 @@
-//! Machine code in this process: kernels and library functions on the host's memory, and the evaluator's functions.
+//! Machine code in this process: calls of kernels and library functions with the host's memory, and of evaluator
+//! functions.
 #![expect(unsafe_code, reason = "machine code and library functions take raw pointers")]
 
 use std::any::Any;
@@ -12,23 +13,23 @@ use xla::service::host::HostMemory;
 use xla::service::thunks::{ArraySlice, Launch};
 use xla_cpu_runtime::{KernelFn, LibraryCall, parallel_for};
 
-/// Elements that are worth a thread.
+/// Minimum number of elements for a thread.
 const THREAD_ELEMENTS: usize = 1 << 14;
 
-/// Bytes between the operands that kernels hand to [`apply`]: the widest element's.
+/// Distance in bytes of the operands that kernels pass to [`apply`]: the size of the widest element.
 pub(crate) const SLOT: usize = 16;
 
-/// Values that generated code has the addresses of.
+/// Values whose addresses are in generated code.
 pub(crate) type Kept = Vec<Arc<dyn Any + Send + Sync>>;
 
-/// Number of independent parts of a kernel, and elements that each computes.
+/// Number of independent work items of a kernel, and of the elements that each computes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     pub items: usize,
     pub elements: usize,
 }
 
-/// An elementwise operation that the evaluator does for a kernel, element by element.
+/// Elementwise operation that the evaluator computes for a kernel, element by element.
 pub(crate) struct Application {
     pub function: ElementFunction,
     pub operands: Vec<ElementType>,
@@ -37,7 +38,7 @@ pub(crate) struct Application {
 
 /// Reads the operands, one in each slot, and writes the result.
 pub(crate) extern "C" fn apply(application: *const Application, operands: *const [u8; SLOT], result: *mut [u8; SLOT]) {
-    // SAFETY: kernels hand over an application that is kept as long as their code, and room on their stack.
+    // SAFETY: kernels pass an application that lives as long as their code, and a slot on their stack.
     let (application, result) = unsafe { (&*application, &mut *result) };
     let count = application.operands.len();
     // SAFETY: as above; there is a slot for each operand.
@@ -49,21 +50,21 @@ pub(crate) extern "C" fn apply(application: *const Application, operands: *const
     application.function.compute(&values[..count]).write(application.result, result);
 }
 
-/// The kernels of a program.
+/// Kernels of a program.
 pub(crate) struct MachineCode {
     kernels: Vec<(KernelFn, Work)>,
-    /// Owns the code; taken out when it is freed.
+    /// Owner of the code; taken when the code is freed.
     module: Mutex<Option<JITModule>>,
     _kept: Kept,
 }
 
 impl MachineCode {
-    /// The kernels, which [`KernelBuilder`](crate::builder::KernelBuilder) defined, of a module whose definitions are
-    /// final.
+    /// Creates the code from a module with final definitions, and kernels that
+    /// [`KernelBuilder`](crate::builder::KernelBuilder) defined.
     pub fn new(module: JITModule, kernels: Vec<(FuncId, Work)>, kept: Kept) -> MachineCode {
         let link = |(id, work)| {
             let address = module.get_finalized_function(id);
-            // SAFETY: kernels are defined with this signature, and `module` keeps them.
+            // SAFETY: kernels are defined with this signature, and `module` keeps them alive.
             (unsafe { std::mem::transmute::<*const u8, KernelFn>(address) }, work)
         };
         let kernels = kernels.into_iter().map(link).collect();
@@ -75,7 +76,7 @@ impl MachineCode {
         kernel.ok_or_else(|| Error::internal("a kernel that was never lowered"))
     }
 
-    /// Runs the kernel of that number, which was made for the launch's thunk.
+    /// Runs the kernel with an index, which was defined for the launch's thunk.
     pub fn run(&self, index: u32, threads: usize, launch: &mut Launch<'_>) -> Result<()> {
         let (function, Work { items, elements }) = self.kernel(index)?;
         let pointers = &Pointers::of(launch)?;
@@ -84,8 +85,8 @@ impl MachineCode {
         parallel_for(threads, chunks, &|chunk| {
             let Pointers(pointers) = pointers;
             let [first, last] = [chunk, chunk + 1].map(|chunk| (items * chunk / chunks) as i64);
-            // SAFETY: the kernel was made for these arrays, which are live and of the sizes that the lowering was told;
-            // nobody else uses the results' memory, and each thread has work items of its own.
+            // SAFETY: the kernel was defined for these arrays, which are live and of the sizes that the lowering used;
+            // nothing else accesses the results' memory, and the threads' work items are disjoint.
             unsafe { function(pointers.as_ptr(), first, last) };
         });
         Ok(())
@@ -101,7 +102,7 @@ impl MachineCode {
             return Err(Error::internal(format!("{} takes the context of compiled entries", call.function.symbol())));
         }
         // SAFETY: the call was described for these arrays (`xla_cpu_runtime::calls`), which are live and of the sizes
-        // that the lowering was told, its kernels were made for it, and nobody else uses the results' memory.
+        // that the lowering used, its kernels were defined for it, and nothing else accesses the results' memory.
         unsafe {
             function(pointers.as_ptr(), kernels.as_ptr(), numbers.as_ptr(), numbers.len() as i64, threads as i64);
         }
@@ -112,7 +113,7 @@ impl MachineCode {
 impl Drop for MachineCode {
     fn drop(&mut self) {
         let module = self.module.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // SAFETY: kernels are called by methods of this alone, and none runs when it is dropped.
+        // SAFETY: kernels are called only by methods of this type, and none runs when it is dropped.
         module.into_iter().for_each(|module| unsafe { module.free_memory() });
     }
 }
@@ -120,14 +121,14 @@ impl Drop for MachineCode {
 /// Addresses that threads share.
 struct Pointers(Vec<*mut u8>);
 
-// SAFETY: they are handed to kernels alone, whose work items write to disjoint places.
+// SAFETY: the addresses are passed to kernels only, whose work items write to disjoint locations.
 unsafe impl Sync for Pointers {}
 
 impl Pointers {
-    /// The first bytes of operands and results.
+    /// Returns the addresses of operands and results.
     fn of(launch: &mut Launch<'_>) -> Result<Pointers> {
         let thunk = launch.thunk;
-        // Asked for writing, so that nobody else reads them.
+        // Results are requested for writing, which ensures that nothing else reads them.
         thunk.results.iter().try_for_each(|array| launch.buffers.memory_mut(array.slice.allocation).map(drop))?;
         let address = |array: &ArraySlice| {
             let memory = launch.buffers.memory(array.slice.allocation)?;

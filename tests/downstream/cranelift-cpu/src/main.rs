@@ -1,9 +1,9 @@
-//! Tries the platform: a short conformance run, the models of the corpus, or the compile times of programs.
+//! Test program of the platform: a short conformance run, the models of the corpus, or compile times.
 //!
 //! ```text
 //! downstream-cranelift-cpu                 levels 0, 1 and 2 of the conformance kit in small sizes, and one model
-//! downstream-cranelift-cpu models          the corpus's models, and what of them the host evaluates
-//! downstream-cranelift-cpu compile FILE    milliseconds that a program of HLO text takes to compile, the least of 9
+//! downstream-cranelift-cpu models          models of the corpus, and their host fallbacks
+//! downstream-cranelift-cpu compile FILE    compile time of a program of HLO text in milliseconds, the least of 9
 //! ```
 
 use std::time::Instant;
@@ -40,7 +40,7 @@ fn compile(registry: &PlatformRegistry, file: &str) -> Result<()> {
     let module = VerifiedModule::new(parse_module(&text)?)?;
     let mut least = f64::INFINITY;
     for _ in 0..9 {
-        // A client compiles a program once.
+        // A client caches compiled programs, so each compilation needs a new one.
         let client = Client::new(registry, cranelift_cpu::NAME)?;
         let start = Instant::now();
         client.compile(&module, &CompileOptions::default())?;

@@ -1,4 +1,4 @@
-//! The platform: names the parts.
+//! Platform: provides the backend's parts.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::capabilities::NAME;
 use crate::code::target;
 use crate::compiler::CraneliftCompiler;
 
-/// The platform: one device, the host.
+/// Returns the platform, whose one device is the host.
 pub fn platform() -> Arc<dyn Platform> {
     Arc::new(CraneliftPlatform { executor: Arc::new(HostExecutor::new(NAME, 0, PoolLimits::default())) })
 }
@@ -26,7 +26,7 @@ impl Platform for CraneliftPlatform {
         NAME
     }
 
-    /// Whether Cranelift knows this processor.
+    /// Checks that Cranelift supports this processor.
     fn check(&self) -> Result<()> {
         target().map(drop)
     }

@@ -1,4 +1,4 @@
-//! A backend of a few lines: passes of the project, the host's memory, and an executable of its own.
+//! Minimal backend: passes of the project, the host's memory, and its own executable.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Compiler for PrivateCompiler {
     }
 }
 
-/// The "vendor's graph": here, the module itself.
+/// Stand-in for a vendor's graph: the module itself.
 #[derive(Debug)]
 struct Graph {
     module: OptimizedModule,

@@ -1,4 +1,5 @@
-//! A platform that the project does not know, registered beside those that it has: the whole-graph way, on the host.
+//! Example of a platform outside of the project, registered in addition to the built-in ones: a whole-graph backend on
+//! the host.
 
 mod backend;
 

@@ -1,6 +1,6 @@
-//! Programs of Cholesky factorisations and triangular solves.
+//! Programs of Cholesky decompositions and triangular solves.
 
-/// Factors of `x x^H / n + 1`, lower and upper, and of `x`, which has none; `n` rows.
+/// Returns Cholesky decompositions of `x x^H / n + 1`, lower and upper, and of `x`, which has none; `n` rows.
 pub fn decompositions(ty: &str, batch: usize, n: usize) -> String {
     let transposed = match ty {
         "c64" | "c128" => {
@@ -40,7 +40,8 @@ pub fn decompositions(ty: &str, batch: usize, n: usize) -> String {
     )
 }
 
-/// Every form of a triangular solve of `n` unknowns and `m` right sides; the matrix has a large diagonal.
+/// Returns every form of a triangular solve with `n` unknowns and `m` right-hand sides; the matrix has a large
+/// diagonal.
 pub fn solves(ty: &str, batch: usize, n: usize, m: usize) -> String {
     let (mut forms, mut names, mut shapes) = (String::new(), Vec::new(), Vec::new());
     for form in 0..24 {

@@ -1,4 +1,4 @@
-//! Level 1: copies move the right bytes, and refuse ranges out of bounds and memory of other devices.
+//! Level 1: copies move the right bytes, and reject ranges out of bounds and memory of other devices.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Ranges and offsets that fit into `size` bytes: nothing, one byte, odd places, all.
+/// Returns ranges and offsets that fit into `size` bytes: empty, one byte, odd positions, all.
 fn places(size: usize) -> impl Iterator<Item = (Range<usize>, usize)> {
     let starts = [0, 1, 3, 64, 65, size / 2, size - 1, size];
     let lengths = [0, 1, 2, 5, 63, 64, size / 2, size];
@@ -96,7 +96,7 @@ fn large(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// An error found at once or, on an asynchronous stream, by waiting.
+/// Checks that an operation fails immediately or, on an asynchronous stream, at synchronization.
 fn refused(stream: &dyn Stream, what: &str, result: Result<()>) -> Check {
     match result.and_then(|()| stream.synchronize()) {
         Err(Error::Internal(_)) => Ok(()),
@@ -120,7 +120,7 @@ fn outside(subject: &Subject) -> Check {
     for (offset, length) in
         [(SIZE, 1), (SIZE - 4, 5), (SIZE + 9, 0), (0, SIZE + 1), (usize::MAX, 1), (usize::MAX - 1, 5)]
     {
-        // A stream of its own for each: late errors must not be taken for those of the next one.
+        // Each operation has its own stream, so that a late error is not attributed to the next operation.
         let tell = |what: &str| format!("{what} {length} bytes at offset {offset} of {SIZE}");
         let stream = executor.create_stream()?;
         let result = stream.copy_to_device(&vec![9; length], &mut a, offset);
@@ -147,7 +147,7 @@ fn outside(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// Memory that no executor knows.
+/// Memory of an unknown executor.
 #[derive(Debug)]
 struct Elsewhere;
 
@@ -157,7 +157,7 @@ impl Allocation for Elsewhere {
     }
 }
 
-/// Memory of another executor type, for those who must refuse it.
+/// Returns memory of another executor type, which the device must reject.
 pub fn elsewhere() -> DeviceMemory {
     DeviceMemory::new(Elsewhere)
 }

@@ -12,7 +12,7 @@ use crate::conformance::case::{Case, Check, Level, Notes, Stop, Subject, ensure}
 use crate::conformance::{judge, launch};
 use crate::corpus;
 
-/// The suite whose programs take several devices.
+/// Suite whose programs need several devices.
 const SEVERAL_DEVICES: &str = "multi_device";
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
@@ -41,12 +41,12 @@ pub fn cases(sizes: &Sizes) -> Vec<Case> {
     cases
 }
 
-/// A program of the corpus, compiled, with its arguments and expected results.
+/// Compiled program of the corpus, with its arguments and expected results.
 pub struct Loaded {
     pub compiled: LoadedExecutable,
     pub arguments: Vec<Literal>,
     pub expected: Literal,
-    /// One for each result.
+    /// Tolerance of each result.
     pub tolerances: Vec<Tolerance>,
 }
 
@@ -72,7 +72,7 @@ impl Loaded {
         Ok(Loaded { compiled, arguments, expected: Literal::tuple(expected), tolerances })
     }
 
-    /// Whether results are the expected ones.
+    /// Compares results with the expected ones.
     pub fn judge(&self, actual: &Literal) -> Check {
         let parameters = self.compiled.signature().group_arguments(self.arguments.clone())?;
         judge::same(&self.compiled, &parameters, &self.expected, actual, &|i| self.tolerances[i])
@@ -90,14 +90,14 @@ fn program(subject: &Subject, notes: &mut Notes, case: &corpus::Case) -> Check {
     loaded.judge(&actual)
 }
 
-/// The instructions of a program that the host evaluates, each with the operations in it.
+/// Returns the instructions of a program that the host evaluates, each with its operations.
 fn fallbacks(compiled: &LoadedExecutable) -> Vec<Vec<(Opcode, ElementType)>> {
     let Some(sequence) = compiled.thunks() else { return Vec::new() };
     let on_host = sequence.walk().filter(|thunk| thunk.kind == ThunkKind::HostFallback);
     on_host.map(|thunk| operations(compiled, thunk)).collect()
 }
 
-/// The operations of an instruction: of a fusion those inside.
+/// Returns the operations of an instruction; for a fusion, the fused ones.
 fn operations(compiled: &LoadedExecutable, thunk: &Thunk) -> Vec<(Opcode, ElementType)> {
     let module = compiled.module();
     let one = |instruction: &xla_hlo::Instruction| (instruction.op().opcode(), launch::main_type(instruction.shape()));

@@ -1,4 +1,5 @@
-//! Level 5: generated programs: evaluator, passes, platform, without optimisation, and a second time.
+//! Level 5: generated programs, compared between the evaluator, the passes and the platform, also without optimization
+//! and in a second run.
 
 use xla::CompileOptions;
 
@@ -9,7 +10,7 @@ use crate::generate::{Family, program};
 use crate::program::Program;
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
-    // Few programs with large arrays find all that they can find, and they take long.
+    // Programs with large arrays take long, and few of them find all bugs that they can find.
     let count = |family| if family == Family::Large { sizes.generated.div_ceil(8) } else { sizes.generated };
     let case = |family: Family, seed: u64| {
         Case::new(Level::Generated, format!("{}/{seed}", family.name()), move |subject| {

@@ -1,4 +1,4 @@
-//! Level 5: idioms of machine learning over shapes at the edges of vectors, from `tests/conformance/idioms`.
+//! Level 5: idioms of machine learning, with sizes around vector lengths, from `tests/conformance/idioms`.
 
 use xla::Literal;
 use xla_hlo::ops::Op;
@@ -12,17 +12,17 @@ use crate::generate::{COLS, Idiom, ROWS, Random, Temper, idioms};
 use crate::program::{Known, Program};
 use crate::rounding::measure;
 
-/// Step from case to case of a quick run. It is prime to the number of shapes, so that lengths and types alternate from
-/// idiom to idiom.
+/// Distance of the cases of a quick run. It is coprime to the number of shapes, so that sizes and types vary from idiom
+/// to idiom.
 const QUICK: u64 = 37;
 
-/// An idiom in one shape and element type.
+/// Idiom with a shape and an element type.
 struct Instance {
     idiom: &'static Idiom,
     rows: usize,
     cols: usize,
     ty: ElementType,
-    /// Its place among all instances, from 1: the seed of its arguments.
+    /// Index among all instances, counted from 1; the seed of its arguments.
     number: u64,
 }
 
@@ -42,7 +42,7 @@ pub fn cases(sizes: &Sizes) -> Vec<Case> {
     std::iter::once(found).chain(cases).collect()
 }
 
-/// Every idiom in every shape and element type.
+/// Returns every idiom with every shape and element type.
 fn instances() -> impl Iterator<Item = Instance> {
     let shapes = || ROWS.into_iter().flat_map(|rows| COLS.into_iter().map(move |cols| (rows, cols)));
     let of_idiom = move |idiom: &'static Idiom| {
@@ -57,8 +57,8 @@ impl Instance {
         format!("idioms/{}/{}/{}x{}", self.idiom.name, self.ty.name(), self.rows, self.cols)
     }
 
-    /// The program, with generated arguments: numbers with ties in every second one. In two of three programs results
-    /// may take the memory of arguments of their shape. The inner error is that the program is nothing but rounding.
+    /// Returns the program with generated arguments. Every second one has numbers with ties. In two of three programs
+    /// results may alias arguments of equal shape. The inner error means that rounding decides the program's results.
     fn program(&self) -> xla::Result<xla::Result<Program>> {
         let mut module = self.idiom.module(self.rows, self.cols, self.ty)?.into_inner();
         if !self.number.is_multiple_of(3) {
@@ -84,7 +84,7 @@ impl Instance {
     }
 }
 
-/// Lets each result live in the buffer of the first free parameter of its shape.
+/// Aliases each result with the first free parameter of its shape.
 fn tie(module: &mut Module) {
     let entry = module.entry();
     let result = entry.result_shape();

@@ -1,4 +1,4 @@
-//! Level 1: memory of a device comes in every size, is one's own, is counted, and runs out with an error.
+//! Level 1: device memory can be allocated in every size, is not shared, is counted, and its exhaustion is an error.
 
 use xla::Error;
 use xla_service::host::HostMemory;
@@ -6,7 +6,7 @@ use xla_service::host::HostMemory;
 use super::support::{bytes, filled, joined, pattern, settles};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 
-/// Sizes around powers of two, where rounding up goes wrong.
+/// Sizes around powers of two, where errors in rounding up occur.
 const SIZES: &[usize] = &[0, 1, 2, 3, 7, 8, 31, 63, 64, 65, 255, 256, 257, 4095, 4096, 4097, 100_003, 1 << 20];
 
 pub fn cases() -> Vec<Case> {
@@ -46,7 +46,7 @@ fn sizes(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// Only memory of the host shows its address.
+/// Checks alignment; only host memory exposes its address.
 fn alignment(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let alignment = executor.description().memory_alignment;

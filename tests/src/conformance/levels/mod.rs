@@ -1,4 +1,4 @@
-//! The cases, a file for each subject.
+//! Cases, one file for each subject.
 
 mod copies;
 mod corpus;
@@ -17,15 +17,15 @@ use super::case::{Case, Level};
 
 /// Numbers of programs and values.
 pub(super) struct Sizes {
-    /// Suites of the corpus; all that run on one device unless chosen.
+    /// Suites of the corpus; by default all that run on one device.
     pub corpus: Option<Vec<String>>,
-    /// Generated programs of each family.
+    /// Number of generated programs of each family.
     pub generated: u64,
-    /// Whether to be quick about it.
+    /// Whether the run is a quick one.
     pub quick: bool,
 }
 
-/// The cases of a level.
+/// Returns the cases of a level.
 pub(super) fn cases(level: Level, sizes: &Sizes) -> Vec<Case> {
     match level {
         Level::Registration => registration::cases(),

@@ -1,4 +1,4 @@
-//! Level 2: each operation on each element type that it has, with ordinary, extreme and no values, against the
+//! Level 2: each operation with each element type that it supports, with ordinary, extreme and no values, against the
 //! evaluator.
 
 use xla::compare::Tolerance;
@@ -13,9 +13,9 @@ use crate::conformance::judge;
 use crate::coverage::{self, Status, Trial, recipe, trial, trial_with};
 use crate::generate::{Random, Temper, epsilon, least, literal};
 
-/// Programs of extreme values that are tried for each operation and type.
+/// Number of programs with extreme values for each operation and type.
 const EXTREMES: u64 = 4;
-/// Element types of which quick runs also try arrays without elements.
+/// Element types that quick runs also test with empty arrays.
 const QUICK_EMPTY: [ElementType; 3] = [ElementType::Pred, ElementType::F32, ElementType::C64];
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
@@ -64,7 +64,7 @@ fn operation(subject: &Subject, notes: &mut Notes, (opcode, ty): (Opcode, Elemen
             compared.map_err(|stop| stop.when("with extreme values"))?;
         }
     }
-    // Only if the shape rules allow an outermost dimension without elements.
+    // Empty arrays are tested only if the shape rules allow an outermost dimension of size zero.
     if also_empty
         && let Ok(Trial { module: empty, .. }) = trial_with(opcode, ty, without_elements)
         && empty.to_string() != module.to_string()
@@ -76,12 +76,12 @@ fn operation(subject: &Subject, notes: &mut Notes, (opcode, ty): (Opcode, Elemen
     Ok(())
 }
 
-/// The outermost dimensions of recipes are mostly 3.
+/// Sets outermost dimensions to zero; in recipes most of them are 3.
 fn without_elements(text: &str) -> String {
     text.replace("[3,", "[0,").replace("[3]", "[0]")
 }
 
-/// Compiles without the host if that can be, else with it.
+/// Compiles without host fallbacks if possible, otherwise with them.
 fn compile(client: &Client, module: &VerifiedModule) -> xla::Result<(LoadedExecutable, Status)> {
     let with = |host_fallback| client.compile(module, &CompileOptions { host_fallback, ..CompileOptions::default() });
     match with(FallbackPolicy::Forbid) {
@@ -90,7 +90,7 @@ fn compile(client: &Client, module: &VerifiedModule) -> xla::Result<(LoadedExecu
     }
 }
 
-/// A compiled program of an operation on a type.
+/// Compiled program of an operation with a type.
 struct Trying<'a> {
     module: &'a VerifiedModule,
     compiled: &'a LoadedExecutable,
@@ -110,16 +110,16 @@ impl Trying<'_> {
         };
         let leaves = expected.leaves();
         let is_float = |i: usize| leaves.get(i).is_some_and(|leaf| epsilon(leaf.array_shape().element_type()) > 0.0);
-        // Numbers that are counted or chosen are the same for everyone, whatever they were computed from.
+        // Counted or selected numbers are exact, whatever they were computed from.
         let within = |i: usize| tolerance(self.ty, if is_float(i) { accuracy } else { Accuracy::Values });
         judge::same(self.compiled, &arguments, &expected, &actual, &within)
     }
 }
 
-/// Accuracy that a result must have.
+/// Required accuracy of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accuracy {
-    /// Every bit, but for those of NaNs.
+    /// Every bit, except for the payloads of NaNs.
     Bits,
     /// Every value; a zero may have either sign.
     Values,
@@ -138,8 +138,8 @@ fn tolerance(ty: ElementType, accuracy: Accuracy) -> Tolerance {
     Tolerance { rtol, atol, signed_zero: accuracy == Accuracy::Bits }
 }
 
-/// Accuracy of an operation on NaN, infinities, greatest and least values; `None` where it is not determined: sums
-/// whose order is open, orders of unordered values, series whose terms overflow.
+/// Returns the accuracy of an operation on NaN, infinities, greatest and least values; `None` if the result is not
+/// determined: sums in unspecified order, orders of unordered values, series whose terms overflow.
 fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
     use Opcode::*;
     match opcode {
@@ -159,15 +159,15 @@ fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
             (!ty.is_complex()).then_some(Accuracy::Rounded)
         }
         Sort | TopK => (!ty.is_float()).then_some(Accuracy::Bits),
-        // Its first number decides how often it goes round.
+        // The number of iterations depends on its first number.
         While => None,
-        // Sums and products in an order that is open.
+        // Sums and products in unspecified order.
         Dot | RaggedDot | ScaledDot | Convolution | Reduce | ReduceWindow | Scan | Scatter | SelectAndScatter | Fft
         | Cholesky | TriangularSolve | BatchNormTraining | BatchNormInference | BatchNormGrad => None,
-        // Nothing is computed from the values, or the result is the platform's own.
+        // No result depends on the values, or the result is platform-specific.
         Rng | RngBitGenerator | RngGetAndUpdateState | StochasticConvert | PartitionId | ReplicaId => None,
         AllReduce | AllGather | AllToAll | CollectivePermute | CollectiveBroadcast | ReduceScatter => None,
-        // Not tried by themselves.
+        // Not tested separately.
         Parameter
         | Constant
         | Tuple
@@ -198,7 +198,7 @@ fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
     }
 }
 
-/// Extreme values for each parameter.
+/// Returns extreme values for each parameter.
 fn extremes(module: &VerifiedModule, seed: u64) -> Vec<Literal> {
     let mut random = Random::new(1000 + seed);
     let entry = module.entry();

@@ -1,4 +1,4 @@
-//! Level 3: programs with their arguments from files, run in every way that a program can be run.
+//! Level 3: programs with their arguments from files, run in every mode.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::program::Program;
 
 const THREADS: usize = 4;
 
-/// A way to run a program.
+/// Mode of execution.
 type Way = fn(&Run) -> Check;
 
 pub fn cases() -> Vec<Case> {
@@ -45,7 +45,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// At the border of a program arrays lie in the order of dimensions that its entry asks for.
+/// Checks that arguments and results have the layouts of the entry.
 fn entry_layouts(subject: &Subject) -> Check {
     let client = subject.client()?;
     let module = VerifiedModule::new(xla_hlo::text::parse_module(
@@ -64,7 +64,7 @@ fn entry_layouts(subject: &Subject) -> Check {
         ensure!(buffer.to_literal()? == *literal, "{} has other values", buffer.shape());
         let major_to_minor: Vec<usize> = minor_to_major.into_iter().rev().collect();
         let values = counted(&[2, 3, 5], &major_to_minor, step)?;
-        // Whatever padding holds, elements whose bits are all ones show where there is none.
+        // In an array of all-ones elements, bytes that are not all ones are padding, whatever it contains.
         let places = client.buffer(&Literal::splat(values.array_shape(), Scalar::Signed(-1))?)?.to_bytes()?;
         let elements = |bytes: Vec<u8>| -> Vec<u8> {
             bytes.into_iter().zip(&places).filter(|(_, place)| **place == 0xff).map(|(byte, _)| byte).collect()
@@ -76,8 +76,7 @@ fn entry_layouts(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// An array of `dims` whose elements are multiples of `step` in row-major order, put into another order of its
-/// dimensions.
+/// Returns an array of `dims` whose elements are multiples of `step` in row-major order, with its dimensions permuted.
 fn counted(dims: &[usize], order: &[usize], step: usize) -> xla::Result<Literal> {
     let shape = ArrayShape::new(ElementType::S32, order.iter().map(|&d| dims[d]).collect::<Vec<_>>());
     Literal::from_fn(&shape, |i| {
@@ -87,7 +86,7 @@ fn counted(dims: &[usize], order: &[usize], step: usize) -> xla::Result<Literal>
     })
 }
 
-/// The programs, sorted.
+/// Returns the programs, sorted.
 pub fn files() -> Vec<PathBuf> {
     let root = data::folder();
     let folders = [root.join("conformance/programs"), root.join("regressions")];
@@ -98,7 +97,7 @@ pub fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Whether the two take and give the same. Names of parameters are for people.
+/// Checks that two signatures agree, except for the names of parameters.
 fn same_signature(written: &Signature, loaded: &Signature) -> Check {
     let arguments = |signature: &Signature| -> Vec<_> {
         let leaves = signature.arguments().iter();
@@ -111,7 +110,7 @@ fn same_signature(written: &Signature, loaded: &Signature) -> Check {
     Ok(())
 }
 
-/// A compiled program with its expected results.
+/// Compiled program with its expected results.
 pub struct Run {
     pub program: Program,
     pub compiled: LoadedExecutable,
@@ -119,12 +118,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// The program of a file, on a client of its own.
+    /// Compiles the program of a file for a new client.
     pub fn new(subject: &Subject, path: &Path) -> Result<Run, Stop> {
         Run::on(&subject.client()?, path)
     }
 
-    /// The program of a file, for that client.
+    /// Compiles the program of a file for a client.
     pub fn on(client: &xla::Client, path: &Path) -> Result<Run, Stop> {
         let program = Program::from_text(&std::fs::read_to_string(path)?)?;
         let module = VerifiedModule::new(program.module.clone())?;
@@ -140,14 +139,14 @@ impl Run {
         judge::same(&self.compiled, &self.program.arguments, &self.expected, actual, &tolerance)
     }
 
-    /// The same bits as before.
+    /// Compares results with the expected ones, and with those of the first run, bit for bit.
     fn judge_again(&self, first: &Literal, again: &Literal, what: &str) -> Check {
         self.judge(again)?;
         ensure!(first == again, "{what} returns other bits than the first run");
         Ok(())
     }
 
-    /// Twice with the same arguments, which nobody may write.
+    /// Runs twice with shared arguments, which must not be written.
     fn shared(&self) -> Check {
         let arguments = &self.program.arguments;
         let options = launch::keeping(&self.compiled);
@@ -166,7 +165,7 @@ impl Run {
         self.judge(&launch::read(&results)?)
     }
 
-    /// With all arguments given away, which cannot be used again; a result kept from before stays as it is.
+    /// Runs with all arguments donated, which makes them unusable. A result of an earlier run must not change.
     fn donated(&self) -> Check {
         let kept = launch::buffers(&self.compiled, &self.program.arguments)?;
         let kept = launch::launch(&self.compiled, &kept, &launch::keeping(&self.compiled))?;
@@ -180,7 +179,7 @@ impl Run {
         self.judge_again(&first, &launch::read(&results)?, "a run with donated arguments")
     }
 
-    /// A row of runs that nobody waits for.
+    /// Submits several runs without waiting for any of them.
     fn queued(&self) -> Check {
         let options = ExecuteOptions { dispatch: Dispatch::Queued, ..launch::keeping(&self.compiled) };
         let launches = (0..5).map(|_| {
@@ -193,7 +192,7 @@ impl Run {
         launches[1..].iter().try_for_each(|results| self.judge_again(&first, &launch::read(results)?, "a queued run"))
     }
 
-    /// From several threads at the same time, on shared arguments where that can be.
+    /// Runs in several threads concurrently, with shared arguments if possible.
     fn threads(&self) -> Check {
         let options = launch::keeping(&self.compiled);
         let shared = launch::buffers(&self.compiled, &self.program.arguments)?;
@@ -223,7 +222,7 @@ impl Run {
         values[1..].iter().try_for_each(|value| self.judge_again(&values[0], value, "another thread"))
     }
 
-    /// Written down, loaded by another client's code path, and run.
+    /// Serializes the program, loads it as another client would, and runs it.
     fn reloaded(&self) -> Check {
         let bytes = match self.compiled.serialize() {
             Err(xla::Error::Unimplemented(why)) => return Err(Stop::Skipped(why.to_string())),

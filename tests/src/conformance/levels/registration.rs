@@ -1,4 +1,4 @@
-//! Level 0: the platform is registered, answers, and compiles.
+//! Level 0: the platform is registered, responds, and compiles.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ fn memory_stats(subject: &Subject) -> Check {
 
 fn same_parts(subject: &Subject) -> Check {
     let platform = subject.platform();
-    // Parts without state may be made anew; they must be of the same kind.
+    // Stateless parts may be created anew; they must be of one kind.
     let compilers = [platform.compiler(), platform.compiler()].map(|compiler| format!("{compiler:?}"));
     ensure!(compilers[0] == compilers[1], "another compiler each time: {compilers:?}");
     let transfers = [platform.transfer_manager(), platform.transfer_manager()].map(|transfer| format!("{transfer:?}"));
@@ -134,7 +134,7 @@ fn many_threads(subject: &Subject) -> Check {
     })
 }
 
-/// `x -> x + x` on four floats.
+/// Returns the program `x -> x + x` on four floats.
 fn doubling() -> xla::Result<VerifiedModule> {
     let mut module = ModuleBuilder::new("double");
     let mut b = module.computation("main");

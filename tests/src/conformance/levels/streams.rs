@@ -1,4 +1,4 @@
-//! Level 1: streams do their work in order, wait for each other by events, and take work from many threads.
+//! Level 1: streams execute work in order, wait for each other by events, and accept work from many threads.
 
 use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
@@ -26,7 +26,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Each iteration overwrites data that the one before has copied.
+/// Each iteration overwrites data that the previous one has copied.
 fn in_order(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let stream = executor.create_stream()?;
@@ -134,7 +134,7 @@ fn annotate(subject: &Subject) -> Check {
     Ok(stream.synchronize()?)
 }
 
-/// Work of a thread with a stream and memory of its own.
+/// Runs work of a thread with its own memory.
 fn busy(executor: &dyn StreamExecutor, stream: &dyn Stream, thread: usize) -> Check {
     let (mut a, mut b) = (executor.allocate(SIZE)?, executor.allocate(SIZE)?);
     for iteration in 0..ITERATIONS {
@@ -168,7 +168,7 @@ fn many_streams(subject: &Subject) -> Check {
     settles(&*executor, before)
 }
 
-/// Memory is dropped while a long row of copies still reads and writes it; others get it only when that is done.
+/// Drops memory while a long queue of copies still uses it; it must not be reused before they are done.
 fn dropped_memory(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let stream = executor.create_stream()?;
@@ -182,7 +182,7 @@ fn dropped_memory(subject: &Subject) -> Check {
             stream.copy(&last, 0..large, &mut next, 0)?;
             last = next;
         }
-        // This one may come out of what was just given back, on a stream that waits for nothing.
+        // This allocation may reuse freed memory, on a stream that waits for nothing.
         let other = executor.create_stream()?;
         let fresh = filled(&*executor, &*other, &pattern(iteration + 77, large))?;
         ensure!(bytes(&*stream, &last)? == wanted, "memory went to somebody else while work was queued");

@@ -1,4 +1,4 @@
-//! Helpers of the levels: memories with known bytes, memory in use, threads.
+//! Helpers of the levels: memory with known bytes, memory in use, threads.
 
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -7,28 +7,28 @@ use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
 use crate::conformance::case::{Check, Stop, ensure};
 
-/// Bytes that tell one place and one memory from another.
+/// Returns bytes that depend on their position and the seed.
 pub fn pattern(seed: usize, len: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i.wrapping_mul(31) ^ (i >> 8).wrapping_mul(7)).wrapping_add(seed.wrapping_mul(101)) as u8)
         .collect()
 }
 
-/// All bytes of a memory.
+/// Returns all bytes of a memory.
 pub fn bytes(stream: &dyn Stream, memory: &DeviceMemory) -> xla::Result<Vec<u8>> {
     let mut bytes = vec![0; memory.byte_size()];
     stream.copy_to_host(memory, 0, &mut bytes)?;
     Ok(bytes)
 }
 
-/// A memory with these bytes.
+/// Returns memory with given bytes.
 pub fn filled(executor: &dyn StreamExecutor, stream: &dyn Stream, bytes: &[u8]) -> xla::Result<DeviceMemory> {
     let mut memory = executor.allocate(bytes.len())?;
     stream.copy_to_device(bytes, &mut memory, 0)?;
     Ok(memory)
 }
 
-/// Memory that was dropped comes back, though perhaps in the order of a stream.
+/// Checks that dropped memory is freed, possibly later in stream order.
 pub fn settles(executor: &dyn StreamExecutor, before: usize) -> Check {
     let end = Instant::now() + Duration::from_secs(5);
     loop {
@@ -41,7 +41,7 @@ pub fn settles(executor: &dyn StreamExecutor, before: usize) -> Check {
     }
 }
 
-/// Bytes in use once nothing comes back any more.
+/// Returns the bytes in use once the number is stable.
 pub fn resting(executor: &dyn StreamExecutor) -> usize {
     let mut last = executor.memory_stats().bytes_in_use;
     for _ in 0..1000 {
@@ -55,7 +55,7 @@ pub fn resting(executor: &dyn StreamExecutor) -> usize {
     last
 }
 
-/// The result of a thread; its panic is a failure.
+/// Returns the result of a thread; a panic is a failure.
 pub fn joined(thread: ScopedJoinHandle<'_, Check>) -> Check {
     thread.join().unwrap_or_else(|_| Err(Stop::Failed("a thread panicked".to_string())))
 }

@@ -1,4 +1,4 @@
-//! Level 1: literals of every element type and rank go to the device and come back bit for bit, wherever they are put.
+//! Level 1: literals of every element type and rank survive a round trip to the device bit for bit, at any offset.
 
 use xla::{ArrayShape, ElementType, Error, Layout, Literal};
 use xla_service::{DeviceMemory, Stream, TransferManager};
@@ -8,7 +8,7 @@ use super::support::{bytes, filled};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 use crate::generate::{Random, Temper, literal};
 
-/// Ranks 0 to 5, sizes around those of tiles, and arrays without elements.
+/// Ranks 0 to 5, sizes around those of tiles, and empty arrays.
 const DIMS: &[&[usize]] = &[
     &[],
     &[1],
@@ -47,7 +47,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The shape without a layout, and with a few.
+/// Returns the shape without a layout, and with a few layouts.
 fn with_layouts(shape: &ArrayShape) -> Vec<ArrayShape> {
     let rank = shape.rank();
     let rotated = (0..rank).map(|d| (d + 1) % rank.max(1)).collect();
@@ -61,7 +61,7 @@ fn shapes() -> impl Iterator<Item = ArrayShape> {
     ElementType::ALL.iter().flat_map(of_type)
 }
 
-/// Any bits that are values of the type.
+/// Returns a literal with arbitrary bits that are values of the type.
 fn any(shape: &ArrayShape, seed: u64) -> Literal {
     literal(&mut Random::new(seed), &shape.clone().with_layout(None), Temper::Wild).0
 }
@@ -142,7 +142,7 @@ fn huge(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// Writing and reading with this memory and offset.
+/// Writes and reads with given memory and offset; returns both outcomes.
 fn both(
     transfer: &dyn TransferManager,
     stream: &dyn Stream,

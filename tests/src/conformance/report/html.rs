@@ -1,4 +1,4 @@
-//! HTML report on one page.
+//! HTML page of a report.
 
 use std::fmt::Write;
 
@@ -69,7 +69,7 @@ fn class_of(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The cases of a level that did not simply pass, each with its message when opened.
+/// Returns the cases of a level that did not pass, each with its message in a collapsed section.
 fn cases(report: &Report, level: Level) -> String {
     let of_level = report.results.iter().filter(|result| result.level == level);
     let told: Vec<&CaseResult> = of_level.filter(|result| result.outcome != Outcome::Passed).collect();

@@ -1,4 +1,4 @@
-//! Report of a run: every case, the coverage matrix, the operations to lower next.
+//! Report of a run: every case, the coverage matrix, and the operations to lower next.
 
 mod html;
 mod text;
@@ -17,29 +17,29 @@ use crate::coverage::{Status, Table};
 /// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Outcome {
-    /// As it should.
+    /// The case passed.
     Passed,
-    /// A promise was broken.
+    /// A contract was violated.
     Failed(String),
     /// The device was lost, or its process died; the cases after it ran in a new process.
     Lost(String),
-    /// It did not end, and its process was ended.
+    /// The case did not end, and its process was killed.
     Hung(String),
-    /// It failed, and that is declared.
+    /// The case failed as declared.
     Expected {
-        /// Broken promise.
+        /// Message of the failure.
         message: String,
-        /// Why, as declared.
+        /// Declared reason.
         reason: String,
     },
-    /// It is declared to fail, for that reason, and passes.
+    /// The case passed although it is declared to fail; the declared reason.
     BeginsToPass(String),
     /// The platform lacks the optional ability.
     Skipped(String),
 }
 
 impl Outcome {
-    /// Reason why the whole run fails because of it.
+    /// Returns the reason why this outcome makes the whole run fail, if it does.
     pub fn failure(&self) -> Option<String> {
         match self {
             Outcome::Failed(message) | Outcome::Lost(message) | Outcome::Hung(message) => Some(message.clone()),
@@ -51,45 +51,45 @@ impl Outcome {
     }
 }
 
-/// A case and how it ended.
+/// Case with its outcome.
 #[derive(Clone, Debug, Serialize)]
 pub struct CaseResult {
-    /// The case.
+    /// Identifier of the case.
     pub id: String,
-    /// Its level.
+    /// Level.
     pub level: Level,
-    /// Its outcome.
+    /// Outcome.
     pub outcome: Outcome,
-    /// Time it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// An operation that the host evaluates for the platform in programs of the corpus.
+/// Operation that the host evaluates for the platform in programs of the corpus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lowering {
-    /// The operation, with the element type of its result.
+    /// Operation, with the element type of its result.
     pub operation: String,
-    /// Programs that need the host for it.
+    /// Number of programs that need the host for it.
     pub programs: usize,
-    /// Instructions in all of them.
+    /// Number of its instructions in all of them.
     pub instructions: usize,
 }
 
 /// Report of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// The platform.
+    /// Name of the platform.
     pub platform: String,
-    /// Every case that ran, by identifier.
+    /// Results of all cases, sorted by identifier.
     pub results: Vec<CaseResult>,
-    /// Faults beside the cases: declared failures that no case fits.
+    /// Errors other than failing cases: declared failures that match no case.
     pub complaints: Vec<String>,
-    /// Operations whose lowering would help most programs of the corpus, best first; empty where level 4 did not run or
-    /// nothing is left.
+    /// Operations whose lowering would help most programs of the corpus, the best first; empty if level 4 did not run
+    /// or nothing is left to lower.
     pub lowering: Vec<Lowering>,
-    /// Time it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Operation by element type; blank where level 2 did not run.
+    /// Coverage of operations by element type; blank if level 2 did not run.
     #[serde(skip)]
     pub matrix: Option<Table>,
     /// Operations that the host evaluates, for each program of the corpus.
@@ -113,29 +113,29 @@ impl Report {
         }
     }
 
-    /// Whether every case passed, failed as declared, or was about an ability that the platform lacks.
+    /// Whether every case passed, failed as declared, or was skipped.
     pub fn passed(&self) -> bool {
         self.complaints.is_empty() && self.failures().next().is_none()
     }
 
-    /// The cases because of which the run fails, with the reason.
+    /// Returns the cases that make the run fail, with the reason.
     pub fn failures(&self) -> impl Iterator<Item = (&str, String)> {
         self.results.iter().filter_map(|result| Some((result.id.as_str(), result.outcome.failure()?)))
     }
 
-    /// The report for people.
+    /// Returns the report as text.
     pub fn text(&self) -> String {
         text::text(self)
     }
 
-    /// The report as a page of HTML that needs nothing else.
+    /// Returns the report as a self-contained HTML page.
     pub fn html(&self) -> String {
         html::page(self)
     }
 
-    /// The report for programs: one object of JSON.
+    /// Returns the report as a JSON object.
     pub fn json(&self) -> String {
-        // Only maps with keys that are no strings can fail to be written, and there are none.
+        // Serialization fails only for maps with keys that are not strings, of which there are none.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
@@ -162,7 +162,7 @@ impl Report {
         }
     }
 
-    /// Looks at it as a whole, when all cases ran.
+    /// Completes the report after all cases have run.
     pub(super) fn finish(&mut self, suite: &Suite, listed: &[String], time: Duration) {
         self.seconds = time.as_secs_f64();
         self.results.sort_by(|a, b| a.id.cmp(&b.id));
@@ -177,7 +177,7 @@ impl Report {
         self.lowering = self.next_to_lower();
     }
 
-    /// Fault of a line of the expected failures.
+    /// Returns the error of a line of the expected failures, if it is stale.
     fn stale(&self, suite: &Suite, line: &ExpectedFailure, listed: &[String]) -> Option<String> {
         let ExpectedFailure { number, pattern, .. } = line;
         let level = pattern.split('/').next().and_then(|number| Level::from_number(number.parse().ok()?));
@@ -199,7 +199,7 @@ impl Report {
         })
     }
 
-    /// Operations that the host evaluates, by how many programs would gain.
+    /// Returns the operations that the host evaluates, by the number of programs that would gain.
     fn next_to_lower(&self) -> Vec<Lowering> {
         let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for program in &self.fallbacks {
@@ -218,7 +218,7 @@ impl Report {
         list
     }
 
-    /// Those of an instruction's operations because of which it is not native, as far as the matrix tells.
+    /// Returns the operations that make an instruction not native, according to the matrix.
     fn culprits(&self, operations: &[(Opcode, ElementType)]) -> BTreeSet<String> {
         let is_native = |opcode, ty| {
             self.matrix.as_ref().is_some_and(|table| matches!(table.get(opcode, ty), Some(Status::Native)))

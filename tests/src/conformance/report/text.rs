@@ -8,11 +8,11 @@ use super::{CaseResult, Outcome, Report};
 use crate::conformance::case::Level;
 use crate::coverage::{Status, Table};
 
-/// Failures of a level that are told in full.
+/// Maximum number of failures of a level that are printed in full.
 const TOLD: usize = 25;
-/// Lines of a failure's message.
+/// Maximum number of lines of a failure's message.
 const LINES: usize = 6;
-/// Operations that are named as the next ones to lower.
+/// Maximum number of operations that are listed as the next ones to lower.
 const NEXT: usize = 8;
 
 pub(super) fn text(report: &Report) -> String {
@@ -51,7 +51,7 @@ pub(super) fn text(report: &Report) -> String {
     text + &format!("\n{} {verdict}: {cases} cases in {seconds:.0} s{}\n", report.platform, casualties(report))
 }
 
-/// Numbers of cases that took the device or the process with them, where any did.
+/// Returns the numbers of cases that lost the device or hung, if there are any.
 fn casualties(report: &Report) -> String {
     let count = |is: fn(&Outcome) -> bool| report.results.iter().filter(|result| is(&result.outcome)).count();
     match (count(|outcome| matches!(outcome, Outcome::Lost(_))), count(|outcome| matches!(outcome, Outcome::Hung(_)))) {
@@ -82,7 +82,7 @@ fn indented(message: &str) -> String {
     lines.iter().map(|line| format!("    {line}\n")).collect::<String>() + end
 }
 
-/// The matrix with a letter for each cell, and how many there are of each.
+/// Returns the matrix with a character for each cell, and the number of cells of each kind.
 fn matrix(table: &Table) -> String {
     let mut text =
         "\n# native, h host, x expected failure, d needs another device, - refused, ! wrong, ? missing, blank: not in the language\n\n"

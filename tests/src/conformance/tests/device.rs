@@ -1,4 +1,4 @@
-//! A device for tests of the suite itself: right, unless a bug is planted in it.
+//! Device for tests of the suite itself: correct, unless a bug is planted in it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,30 +14,30 @@ use xla_service::{
     platform,
 };
 
-/// Bug of the device.
+/// Planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Nothing.
+    /// No bug.
     None,
-    /// Memory of 256 bytes and more does not come back.
+    /// Memory of 256 bytes and more is never freed.
     Leaks,
-    /// A program writes to its first argument, though it is shared.
+    /// A program writes to its first argument, although it is shared.
     WritesArgument,
-    /// A program that fails returns zeros.
+    /// A failing program returns zeros instead of an error.
     LosesErrors,
-    /// `floor` is off where the device computes it.
+    /// `floor` is wrong where the device computes it.
     WrongCode,
-    /// The passes make `ceil` of `floor`.
+    /// The passes replace `floor` by `ceil`.
     WrongPasses,
-    /// Copies within a memory go from front to back, whatever overlaps.
+    /// Copies within a memory run in ascending order even if the ranges overlap.
     CopiesForward,
-    /// A copy to the host looks at no range.
+    /// A copy to the host does not check its range.
     Panics,
-    /// A stream takes its time to synchronise.
+    /// Synchronization of a stream takes too long.
     Hangs,
 }
 
-/// A platform called `bench` with that bug.
+/// Returns a platform named `bench` with a bug.
 pub fn platform(bug: Bug) -> Arc<dyn Platform> {
     let description = DeviceDescription {
         platform: "bench".to_string(),
@@ -121,7 +121,7 @@ impl StreamExecutor for BenchExecutor {
     }
 }
 
-/// Memory that can be written by whoever has it, as that of real devices can.
+/// Memory with interior mutability, like memory of real devices.
 #[derive(Debug)]
 struct BenchMemory {
     bytes: Mutex<Vec<u8>>,
@@ -147,7 +147,7 @@ impl Drop for BenchMemory {
 #[derive(Debug)]
 struct BenchStream(Bug);
 
-/// The range of `len` bytes, if the memory has it.
+/// Returns the range of `len` bytes, if it is within the memory.
 fn inside(memory: &BenchMemory, offset: usize, len: usize) -> Result<Range<usize>> {
     let end = offset.checked_add(len).filter(|&end| end <= memory.size);
     end.map(|end| offset..end).ok_or_else(|| Error::internal(format!("{len} bytes at {offset} of {}", memory.size)))
@@ -229,7 +229,7 @@ struct BenchExecutable {
     inner: Arc<dyn Executable>,
 }
 
-/// Makes the first byte another one.
+/// Changes the first byte.
 fn spoil(memory: &DeviceMemory) -> Result<()> {
     if let Some(byte) = locked(&memory.downcast::<BenchMemory>()?.bytes).first_mut() {
         *byte ^= 1;

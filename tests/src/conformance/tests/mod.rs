@@ -23,13 +23,13 @@ fn run(bug: Bug, level: Level, filter: &str) -> Report {
     suite(bug, &[level], filter).run(&mut ()).unwrap()
 }
 
-/// The messages of failing cases.
+/// Returns the messages of failing cases.
 fn messages(report: &Report) -> String {
     let failures = report.failures().map(|(id, message)| format!("{id}: {message}\n"));
     failures.collect()
 }
 
-/// The suite fails for this bug, with these words, and does not for a device without one.
+/// Asserts that the suite fails with this bug and message, and passes without the bug.
 #[track_caller]
 fn assert_found(bug: Bug, level: Level, filter: &str, words: &str) {
     let right = run(Bug::None, level, filter);

@@ -1,4 +1,4 @@
-//! Control flow, calls, tokens, collectives on one device and on several.
+//! Recipes of control flow, calls, tokens, and collectives on one and several devices.
 
 use xla_hlo::Opcode::{self, *};
 

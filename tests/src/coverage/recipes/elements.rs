@@ -1,4 +1,4 @@
-//! Structure, elementwise operations, data movement, dynamic sizes.
+//! Recipes of structural and elementwise operations, data movement and dynamic sizes.
 
 use xla_hlo::Opcode::{self, *};
 

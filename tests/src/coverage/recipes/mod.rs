@@ -1,10 +1,10 @@
-//! Recipes: for each opcode a tiny program that uses it on any element type.
+//! Recipes: for each opcode a small program that uses it with any element type.
 //!
-//! In a recipe `$t` stands for the element type, `$op` for the opcode, `$part` for the type of a complex number's
-//! parts, `$bits` for the unsigned integers of the same width (or the type itself, where there are none or it is
-//! complex), `$add` for a sum (of truth values: or), `$one` for the number one, and `$before` for the comparison that
-//! the type has (`LT`, of complex numbers `EQ`). A recipe that breaks a shape rule says that the operation does not
-//! have the type.
+//! Placeholders of a recipe: `$t` is the element type, `$op` the opcode, `$part` the type of the real and imaginary
+//! parts of a complex type, `$bits` the unsigned integer type of the same width (or the type itself, if there is none
+//! or it is complex), `$add` the sum (or for `pred`), `$one` the number one, and `$before` the direction of comparison
+//! that the type has (`LT`, or `EQ` for complex types). A recipe that violates a shape rule for an element type shows
+//! that the operation does not support the type.
 
 mod calls;
 mod elements;
@@ -12,19 +12,19 @@ mod reductions;
 
 use xla_hlo::{ElementKind, ElementType, Opcode};
 
-/// Recipe for trying an opcode.
+/// Recipe for the test of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipe {
     /// Lines of the entry, and the computations that it calls.
     Program {
-        /// Computations in front of the entry.
+        /// Computations before the entry.
         computations: &'static str,
-        /// The lines of the entry.
+        /// Lines of the entry.
         entry: &'static str,
         /// Comparison with the evaluator's results.
         check: Check,
     },
-    /// Lines of the entry of a program that is read, verified and printed, and that a platform without queues to the
+    /// Lines of the entry of a program that is parsed, verified and printed, but that a platform without queues to the
     /// host and links to other devices refuses by name when compiling.
     DeviceOnly(&'static str),
 }
@@ -32,9 +32,9 @@ pub enum Recipe {
 /// Comparison of a result with the evaluator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Within a few roundings.
+    /// Equal up to a few roundings.
     Values,
-    /// Only the shapes: the values are the platform's own.
+    /// Equal shapes only; the values depend on the platform.
     Shapes,
 }
 
@@ -52,14 +52,14 @@ const fn device_only(entry: &'static str) -> Recipe {
     Recipe::DeviceOnly(entry)
 }
 
-/// Recipe of an opcode; `None` for one that no released XLA reads, and so nobody can write: [`Opcode::Shuffle`].
+/// Returns the recipe of an opcode; `None` for [`Opcode::Shuffle`], which no released XLA parses.
 pub fn recipe(opcode: Opcode) -> Option<Recipe> {
     let tables = [elements::RECIPES, reductions::RECIPES, calls::RECIPES];
     let row = tables.into_iter().flatten().find(|(opcodes, _)| opcodes.contains(&opcode));
     row.map(|(_, recipe)| *recipe)
 }
 
-/// The program of a recipe for an element type.
+/// Returns the text of a recipe's program for an element type.
 pub fn text(opcode: Opcode, ty: ElementType, computations: &str, entry: &str) -> String {
     let same_width =
         |t: &&ElementType| t.kind() == ElementKind::Unsigned && t.bit_width() == ty.bit_width() && !ty.is_complex();

@@ -1,4 +1,4 @@
-//! Contractions, reductions, windows, sorts, random numbers, linear algebra.
+//! Recipes of contractions, reductions, windows, sorts, random numbers and linear algebra.
 
 use xla_hlo::Opcode::{self, *};
 
@@ -11,7 +11,7 @@ const COMBINER_AND_CHOICE: &str = "combiner { x = $t[] parameter(0)\n y = $t[] p
 const STEP: &str =
     "step { x = $t[3] parameter(0)\n c = $t[3] parameter(1)\n d = $add(c, x)\n ROOT r = ($t[3], $t[3]) tuple(d, d) }";
 
-/// A positive definite matrix `m`, unknown at compile time, and operations on it and `p`.
+/// Positive definite matrix `m`, unknown at compile time, and operations on it and `p`.
 macro_rules! matrix {
     ($root:literal) => {
         lines(concat!(

@@ -1,5 +1,5 @@
-//! Elementwise operations: inline for integers of whole bytes and for f32 and f64 where the processor has instructions,
-//! and by the evaluator's function for all other operations and types.
+//! Elementwise operations: inline for integers of whole bytes, f32 and f64 if the processor has instructions for them,
+//! otherwise by the evaluator's function.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -9,7 +9,7 @@ use xla::hlo::{ElementKind, ElementType, Scalar};
 use super::convert::{self, is_integer};
 use crate::builder::{KernelBuilder, as_bits, value_type};
 
-/// The result of an operation for one element of each operand; `None` where it is not elementwise.
+/// Applies an operation to one element of each operand; `None` if it is not elementwise.
 pub(super) fn apply(
     k: &mut KernelBuilder<'_>,
     op: &Op,
@@ -19,7 +19,7 @@ pub(super) fn apply(
     inline(k, op, operands, result).or_else(|| k.apply(op, operands, result))
 }
 
-/// A binary operation on two values of one type, which it gives.
+/// Applies a binary operation whose operands and result have one type.
 pub(super) fn binary(k: &mut KernelBuilder<'_>, op: BinaryOp, ty: ElementType, a: Value, b: Value) -> Option<Value> {
     apply(k, &Op::from(Binary { op }), &[(a, ty), (b, ty)], ty)
 }
@@ -86,7 +86,8 @@ fn float_binary(k: &mut KernelBuilder<'_>, op: BinaryOp, ty: ElementType, a: Val
     })
 }
 
-/// The first NaN if there is one, else the number that is better; of zeros, the one whose sign is.
+/// Returns a NaN operand if there is one (the first of two), otherwise the better number; of equal zeros, the one whose
+/// sign is better.
 fn extreme(k: &mut KernelBuilder<'_>, ty: ElementType, better: (FloatCC, IntCC), a: Value, b: Value) -> Value {
     let is_nan = k.f.ins().fcmp(FloatCC::Unordered, a, a);
     let is_better = k.f.ins().fcmp(better.0, a, b);
@@ -122,12 +123,12 @@ fn integer_binary(k: &mut KernelBuilder<'_>, op: BinaryOp, ty: ElementType, a: V
             k.f.ins().select(takes_a, a, b)
         }
         BinaryOp::ShiftLeft | BinaryOp::ShiftRightLogical | BinaryOp::ShiftRightArithmetic => shifted(k, op, ty, a, b),
-        // A division by zero has a result, too, and so has one that overflows.
+        // Division has defined results for a zero divisor and for overflow.
         _ => return None,
     })
 }
 
-/// Shifts by at least the width leave nothing, or the sign in all bits.
+/// Shifts; a distance of at least the width results in zero, or in the sign in all bits.
 fn shifted(k: &mut KernelBuilder<'_>, op: BinaryOp, ty: ElementType, a: Value, distance: Value) -> Value {
     let (int, bits) = (value_type(ty), ty.bit_width() as i64);
     let is_inside = k.f.ins().icmp_imm_s(IntCC::UnsignedLessThan, distance, bits);
@@ -155,7 +156,7 @@ fn integer_order(direction: CompareDirection, ty: ElementType) -> IntCC {
 
 fn compare(k: &mut KernelBuilder<'_>, op: &Compare, ty: ElementType, a: Value, b: Value) -> Option<Value> {
     if is_integer(ty) || ty == ElementType::Pred && op.order_for(ty) != CompareType::TotalOrder {
-        // The total order of integers is their own.
+        // Integers have one order.
         return Some(k.f.ins().icmp(integer_order(op.direction, ty), a, b));
     }
     if !matches!(ty, ElementType::F32 | ElementType::F64) || op.order_for(ty) != CompareType::Float {

@@ -1,5 +1,5 @@
-//! Conversions between element types: inline between truth values, integers of whole bytes, f32 and f64, and by the
-//! evaluator's function for all others.
+//! Conversions between element types: inline between booleans, integers of whole bytes, f32 and f64, otherwise by the
+//! evaluator's function.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -8,12 +8,12 @@ use xla::hlo::{ElementKind, ElementType, Scalar};
 
 use crate::builder::{KernelBuilder, as_bits, value_type};
 
-/// An element as one of another type.
+/// Converts an element to another type.
 pub(super) fn convert(k: &mut KernelBuilder<'_>, x: Value, from: ElementType, to: ElementType) -> Option<Value> {
     inline(k, x, from, to).or_else(|| k.apply(&Op::from(Convert), &[(x, from)], to))
 }
 
-/// The same where a few instructions do it.
+/// Converts an element inline; `None` if that is not supported.
 pub(super) fn inline(k: &mut KernelBuilder<'_>, x: Value, from: ElementType, to: ElementType) -> Option<Value> {
     use ElementType::{BF16, F32, F64, Pred};
     let is_float = |ty| matches!(ty, F32 | F64);
@@ -40,7 +40,7 @@ pub(super) fn inline(k: &mut KernelBuilder<'_>, x: Value, from: ElementType, to:
                 false => k.f.ins().fcvt_from_uint(value_type(to), wide),
             })
         }
-        // Towards zero; the nearest integer where the float is too great, and zero for NaN.
+        // Rounds towards zero; floats out of range saturate, and NaN becomes zero.
         _ if is_float(from) && is_integer(to) && to.bit_width() >= 32 => Some(match is_signed(to) {
             true => k.f.ins().fcvt_to_sint_sat(value_type(to), x),
             false => k.f.ins().fcvt_to_uint_sat(value_type(to), x),
@@ -49,12 +49,12 @@ pub(super) fn inline(k: &mut KernelBuilder<'_>, x: Value, from: ElementType, to:
     }
 }
 
-/// Integers of whole bytes.
+/// Whether the type is an integer of whole bytes.
 pub(super) fn is_integer(ty: ElementType) -> bool {
     ty.is_integer() && ty.bit_width() >= 8
 }
 
-/// An integer with more bits, or without its highest ones.
+/// Extends or truncates an integer.
 fn resized(k: &mut KernelBuilder<'_>, x: Value, is_signed: bool, to: ElementType) -> Value {
     let (from, to) = (k.f.func.dfg.value_type(x), value_type(to));
     match from.bits().cmp(&to.bits()) {

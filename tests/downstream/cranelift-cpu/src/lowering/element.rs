@@ -1,7 +1,7 @@
 //! Elements of instructions at indices.
 //!
-//! Movement only says at which index of its operand an element is, so that no array between the operations of a fusion
-//! is ever made.
+//! Data movement only maps the index of an element to an index of the operand, so no intermediate array of a fusion is
+//! materialized.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use xla::hlo::{CompId, Computation, ElementType, InstrId, Module};
 use super::{arithmetic, convert};
 use crate::builder::{Array, KernelBuilder};
 
-/// Value of an instruction that is not computed here.
+/// Value of an instruction that is not computed by the kernel.
 enum Leaf {
     Array(Array),
     Value(Value),
 }
 
-/// Computes elements of the instructions of one computation. All methods answer `None` for what there is no code for.
+/// Computes elements of the instructions of one computation. All methods return `None` for unsupported operations.
 pub(super) struct Expression<'m> {
     pub module: &'m Module,
     pub graph: &'m Computation,
     leaves: HashMap<InstrId, Leaf>,
-    /// Elements that were computed: in the kernel as a whole, then in each loop or branch that is open.
+    /// Computed elements: those of the whole kernel, then those of each open loop or branch.
     known: Vec<Known>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Expression<'m> {
 type Known = HashMap<(InstrId, Vec<Value>), Vec<Value>>;
 
 impl<'m> Expression<'m> {
-    /// With `leaves` in memory, as the first arrays of the kernel. `None` where they are not arrays.
+    /// Creates an expression whose `leaves` are the first arrays of the kernel. `None` if they are not arrays.
     pub fn of_arrays(
         module: &'m Module,
         graph: &'m Computation,
@@ -44,35 +44,35 @@ impl<'m> Expression<'m> {
         Some(Expression { module, graph, leaves, known: vec![Known::new()] })
     }
 
-    /// Of a computation of scalars, whose parameters have those values.
+    /// Creates an expression of a computation of scalars, with given values of its parameters.
     pub fn of_values(module: &'m Module, graph: &'m Computation, values: &[Value]) -> Expression<'m> {
         let leaves = graph.parameters().iter().copied().zip(values.iter().map(|&value| Leaf::Value(value)));
         Expression { module, graph, leaves: leaves.collect(), known: vec![Known::new()] }
     }
 
-    /// A loop or branch begins: what is computed in it is not known behind it.
+    /// Enters a loop or branch: elements computed in it are not available after it.
     pub fn enter(&mut self) {
         self.known.push(Known::new());
     }
 
-    /// It ends.
+    /// Leaves the loop or branch.
     pub fn leave(&mut self) {
         self.known.pop();
     }
 
-    /// Element type and dimensions of an array.
+    /// Returns the element type and dimensions of an array.
     pub fn array(&self, id: InstrId) -> Option<(ElementType, &'m [usize])> {
         let shape = self.graph[id].shape().as_array()?;
         Some((shape.element_type(), shape.dims()))
     }
 
-    /// An element of an array.
+    /// Computes an element of an array.
     pub fn element(&mut self, k: &mut KernelBuilder<'_>, id: InstrId, at: &[Value]) -> Option<Value> {
         let [value] = self.elements(k, id, at)?[..] else { return None };
         Some(value)
     }
 
-    /// An element of each array that an instruction gives, all at one index.
+    /// Computes an element of each array that an instruction returns, all at one index.
     pub fn elements(&mut self, k: &mut KernelBuilder<'_>, id: InstrId, at: &[Value]) -> Option<Vec<Value>> {
         let key = (id, at.to_vec());
         if let Some(values) = self.known.iter().find_map(|known| known.get(&key)) {
@@ -115,7 +115,7 @@ impl<'m> Expression<'m> {
                 let mut values = Vec::with_capacity(3);
                 for &operand in operands {
                     let (ty, dims) = self.array(operand)?;
-                    // A scalar beside arrays serves every element.
+                    // A scalar operand is used for every element.
                     let at = if dims.is_empty() { &[] } else { at };
                     values.push((self.element(k, operand, at)?, ty));
                 }
@@ -125,7 +125,7 @@ impl<'m> Expression<'m> {
         Some(vec![value])
     }
 
-    /// A computation of scalars, for elements of the operands at an index.
+    /// Evaluates a called computation of scalars, for elements of the operands at an index.
     fn called(
         &mut self,
         k: &mut KernelBuilder<'_>,
@@ -142,7 +142,7 @@ impl<'m> Expression<'m> {
         Expression::of_values(self.module, graph, &values).elements(k, graph.root(), &[])
     }
 
-    /// Values of a combiner for accumulators and elements, which are converted to what it takes.
+    /// Applies a combiner to accumulators and elements, which are converted to its parameter types.
     pub fn combined(
         &self,
         k: &mut KernelBuilder<'_>,
@@ -158,7 +158,7 @@ impl<'m> Expression<'m> {
         Expression::of_values(self.module, combiner, &values).elements(k, combiner.root(), &[])
     }
 
-    /// Element types of a combiner's accumulators.
+    /// Returns the element types of a combiner's accumulators.
     pub fn accumulator_types(&self, combiner: &Computation) -> Option<Vec<ElementType>> {
         combiner.result_shape().leaves().into_iter().map(|(_, leaf)| Some(leaf.as_array()?.element_type())).collect()
     }

@@ -1,4 +1,4 @@
-//! Folds: loops inside of an element, with accumulators carried in registers.
+//! Reductions within an element: loops with accumulators carried in registers.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -46,8 +46,8 @@ impl Expression<'_> {
         })
     }
 
-    /// Loops of those extents, in which arrays (the first half of the operands) are combined with initial values (the
-    /// other half) at the index that `place` says, where its condition holds.
+    /// Emits loops over `extents` that combine arrays (the first half of the operands) with initial values (the other
+    /// half). `place` returns the index of the arrays' element, and the condition under which it is combined.
     fn fold(
         &mut self,
         k: &mut KernelBuilder<'_>,
@@ -64,7 +64,7 @@ impl Expression<'_> {
             let value = self.element(k, init, &[])?;
             carried.push(convert::convert(k, value, self.array(init)?.0, ty)?);
         }
-        // A sum of f32 is one of f64, rounded at the end: as exact as the evaluator's, which adds up a tree.
+        // A sum of f32 is computed in f64 and rounded at the end, as accurate as the evaluator's pairwise sum.
         let is_sum = types[..] == [ElementType::F32] && simple_combiner(combiner) == Some(BinaryOp::Add);
         let (narrow, wide) = (ElementType::F32, ElementType::F64);
         if is_sum {
@@ -103,7 +103,7 @@ impl Expression<'_> {
         Some(next)
     }
 
-    /// A dot of types that the library does not multiply: integers, truth values, mixed ones.
+    /// Computes a dot of types that the library does not support: integers, booleans, mixed types.
     pub fn dot(&mut self, k: &mut KernelBuilder<'_>, id: InstrId, op: &Dot, at: &[Value]) -> Option<Value> {
         let &[lhs, rhs] = self.graph[id].operands() else { return None };
         let ty = self.array(id)?.0;
@@ -139,7 +139,7 @@ impl Expression<'_> {
     }
 }
 
-/// The place of element `step` of the window at position `i`.
+/// Returns the array index of element `step` of the window at position `i`.
 fn window_place(k: &mut KernelBuilder<'_>, window: &WindowDim, i: Value, step: Value) -> Value {
     let dilation = window.window_dilation as i64;
     let last = if window.reversal { (window.size as i64 - 1) * dilation } else { 0 };
@@ -149,7 +149,7 @@ fn window_place(k: &mut KernelBuilder<'_>, window: &WindowDim, i: Value, step: V
     k.plus(place, last - window.pad_low)
 }
 
-/// Whether places of an array whose elements are `steps` apart have an element, and its index.
+/// Returns whether positions in an array with element distances `steps` have an element, and its index.
 pub(super) fn inside(
     k: &mut KernelBuilder<'_>,
     places: &[Value],
@@ -159,7 +159,7 @@ pub(super) fn inside(
     let mut all = k.f.ins().iconst(types::I8, 1);
     let mut indices = places.to_vec();
     for ((index, &step), &extent) in indices.iter_mut().zip(steps).zip(dims) {
-        // Places in front are great numbers.
+        // Negative positions are large unsigned numbers.
         let bound = k.int(extent.checked_sub(1).map_or(0, |last| last as i64 * step as i64 + 1));
         let is_within = k.f.ins().icmp(IntCC::UnsignedLessThan, *index, bound);
         all = k.f.ins().band(all, is_within);

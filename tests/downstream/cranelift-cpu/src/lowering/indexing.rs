@@ -1,4 +1,4 @@
-//! Gather and scatter: windows at places that an array lists.
+//! Gather and scatter: windows at positions that an array of indices specifies.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -12,7 +12,7 @@ use crate::builder::{KernelBuilder, Loop};
 use crate::machine::Work;
 
 impl Expression<'_> {
-    /// An element of a gather: windows are moved inwards where they would not fit.
+    /// Computes an element of a gather: window starts are clamped so that windows fit.
     pub fn gather(
         &mut self,
         k: &mut KernelBuilder<'_>,
@@ -36,13 +36,13 @@ impl Expression<'_> {
     }
 }
 
-/// Dimensions of an array of `rank` dimensions that windows run along.
+/// Returns the dimensions of an array of `rank` dimensions that windows span.
 fn window_dims(op: &Gather, rank: usize) -> impl Iterator<Item = usize> {
     (0..rank).filter(|d| !op.collapsed_slice_dims.contains(d) && !op.operand_batching_dims.contains(d))
 }
 
-/// The start, along each dimension of the array, of the window that has the element `at` of the slices. Ranks are those
-/// of the array and the indices; `load` gives an index at a place.
+/// Returns the start, along each dimension of the array, of the window that contains element `at` of the slices. Ranks
+/// are those of the array and the indices; `load` loads an index.
 fn starts(
     k: &mut KernelBuilder<'_>,
     op: &Gather,
@@ -67,8 +67,8 @@ fn starts(
     Some(starts)
 }
 
-/// The kernel of a scatter, one work item: combines the updates into the results, window after window, but for windows
-/// that do not fit. The arrays are N inputs, the indices, N updates, N results.
+/// Emits the kernel of a scatter, with one work item: combines the updates with the results, window by window, without
+/// windows that do not fit. The arrays are N inputs, the indices, N updates, N results.
 pub(super) fn scatter(
     k: &mut KernelBuilder<'_>,
     module: &Module,
@@ -80,14 +80,14 @@ pub(super) fn scatter(
     let (input, indices, update) = (input?, indices?, update?);
     let mut loops: Vec<Loop> = vec![k.begin_loop(k.items, &[])];
     let mut at = vec![loops[0].index; update.rank()];
-    // Windows one after the other, in the order of the indices.
+    // Windows are in sequence, in the order of the indices.
     let (inner, outer): (Vec<usize>, Vec<usize>) = (0..at.len()).partition(|d| op.update_window_dims.contains(d));
     for d in outer.into_iter().chain(inner) {
         let this = k.begin_loop_of(update.dims()[d], &[]);
         at[d] = this.index;
         loops.push(this);
     }
-    // The gather that reads the elements which this writes.
+    // Gather that reads the elements that this scatter writes.
     let mut sizes = vec![1; input.rank()];
     let mut reads = Gather {
         offset_dims: op.update_window_dims.clone(),
@@ -109,7 +109,7 @@ pub(super) fn scatter(
     })?;
     let mut fits = k.f.ins().iconst(types::I8, 1);
     for &d in &reads.start_index_map {
-        // A start in front is a great number.
+        // A negative start is a large unsigned number.
         let bound = k.int((input.dims()[d] + 1).saturating_sub(reads.slice_sizes[d]) as i64);
         let here = k.f.ins().icmp(IntCC::UnsignedLessThan, place[d], bound);
         fits = k.f.ins().band(fits, here);
@@ -125,7 +125,7 @@ pub(super) fn scatter(
     Some(Work { items: 1, elements: update.element_count() })
 }
 
-/// Combines the updates at one index into the results at another one.
+/// Combines the updates at one index with the results at another index.
 fn combine(
     k: &mut KernelBuilder<'_>,
     module: &Module,

@@ -1,4 +1,4 @@
-//! Lowers one scheduled instruction to a library call or a kernel; everything else is the host's.
+//! Lowering of one scheduled instruction to a library call or a kernel; all others use the host fallback.
 
 mod arithmetic;
 mod convert;
@@ -31,12 +31,12 @@ impl<'m> CraneliftLowering<'m> {
         Ok(CraneliftLowering { module, code: CodeBuilder::new()?, calls: Vec::new() })
     }
 
-    /// Links everything that was lowered.
+    /// Links all lowered kernels.
     pub fn finish(self, threads: usize) -> Result<CraneliftLauncher> {
         Ok(CraneliftLauncher { code: self.code.finish()?, calls: self.calls, threads })
     }
 
-    /// The library call that an operation becomes, if it becomes one.
+    /// Lowers an operation to a library call, if there is one.
     fn library(&mut self, cx: &LoweringContext<'_>) -> Result<Option<NamedCall>> {
         Ok(match cx.instruction().op() {
             Op::Dot(op) => calls::dot(cx, op, 0.0),
@@ -102,8 +102,8 @@ impl Lowering for CraneliftLowering<'_> {
     }
 }
 
-/// Loops over the elements of the results, which have the same dimensions, and stores those of `root`: of an array, or
-/// of a tuple of arrays. Steps of the first loop are work items.
+/// Emits loops over the elements of the results, which have equal dimensions, and stores the elements of `root`: an
+/// array, or a tuple of arrays. Iterations of the first loop are work items.
 fn store_all(
     k: &mut KernelBuilder<'_>,
     cx: &LoweringContext<'_>,
@@ -126,7 +126,7 @@ fn store_all(
     if values.len() != cx.results.len() {
         return None;
     }
-    // All of them are computed before the first is stored: results may lie where operands do.
+    // All values are computed before the first one is stored, since results may alias operands.
     for (i, (value, result)) in values.into_iter().zip(cx.results).enumerate() {
         let array = k.array(cx.operands.len() + i, &result.shape);
         k.store(value, &array, &at);

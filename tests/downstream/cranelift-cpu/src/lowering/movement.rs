@@ -1,4 +1,4 @@
-//! Operations that move elements: the index of the operand's element for one of the result.
+//! Data movement: maps the index of a result's element to an index of the operand.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -10,7 +10,7 @@ use super::fold::inside;
 use crate::builder::KernelBuilder;
 
 impl Expression<'_> {
-    /// The element of the operand that a movement puts at an index.
+    /// Computes the operand's element that a data movement places at an index.
     pub fn moved(&mut self, k: &mut KernelBuilder<'_>, id: InstrId, at: &[Value]) -> Option<Value> {
         let (instruction, (ty, dims)) = (&self.graph[id], self.array(id)?);
         let operands = instruction.operands();
@@ -32,7 +32,7 @@ impl Expression<'_> {
                     inside_at[d] = k.plus(back, dims[d] as i64 - 1);
                 }
             }
-            // Arrays inside of a kernel are row major; a bitcast may be of another type.
+            // Arrays within a kernel are row-major; a bitcast may change the type.
             Op::Reshape(_) | Op::Bitcast(_) if ty == operand_type => inside_at = reshaped(k, at, dims, operand_dims),
             Op::Pad(op) => {
                 for (i, dim) in inside_at.iter_mut().zip(&op.dims) {
@@ -63,7 +63,7 @@ impl Expression<'_> {
         self.element(k, operand, &inside_at)
     }
 
-    /// One of two elements.
+    /// Selects one of two elements by a branch.
     fn chosen(
         &mut self,
         k: &mut KernelBuilder<'_>,
@@ -108,7 +108,8 @@ impl Expression<'_> {
         k.end_branch(&branch, &[value]).first().copied()
     }
 
-    /// The start along dimension `d`, clamped to `0..=limit`: one scalar for each dimension, or a vector of them.
+    /// Returns the start along dimension `d`, clamped to `0..=limit`. Starts are one scalar for each dimension, or a
+    /// vector.
     fn start(&mut self, k: &mut KernelBuilder<'_>, starts: &[InstrId], d: usize, limit: usize) -> Option<Value> {
         let &first = starts.first()?;
         let (start, at) = match self.array(first)?.1.len() {
@@ -121,7 +122,7 @@ impl Expression<'_> {
     }
 }
 
-/// An element of an array of integers as an index; numbers that are too great for one are the greatest.
+/// Converts an element of an integer array to an index; numbers out of range become the greatest index.
 pub(super) fn index(k: &mut KernelBuilder<'_>, value: Value, ty: ElementType) -> Option<Value> {
     let narrow = ty.byte_width() < 8;
     Some(match ty.kind() {
@@ -137,7 +138,7 @@ pub(super) fn index(k: &mut KernelBuilder<'_>, value: Value, ty: ElementType) ->
     })
 }
 
-/// An index moved into `0..=limit`.
+/// Clamps an index to `0..=limit`.
 pub(super) fn clamped(k: &mut KernelBuilder<'_>, index: Value, limit: i64) -> Value {
     let [zero, limit] = [0, limit].map(|bound| k.int(bound));
     let is_positive = k.f.ins().icmp(IntCC::SignedGreaterThan, index, zero);
@@ -146,9 +147,10 @@ pub(super) fn clamped(k: &mut KernelBuilder<'_>, index: Value, limit: i64) -> Va
     k.f.ins().select(is_less, index, limit)
 }
 
-/// The index of the element at the same place in row-major order of an array of other dimensions.
+/// Returns the index of the element at the same row-major position in an array of other dimensions.
 ///
-/// Dimensions are taken in groups of equal products, innermost first, so that those that both arrays have cost nothing.
+/// Dimensions are processed in groups of equal products, innermost first, so that dimensions common to both arrays need
+/// no code.
 fn reshaped(k: &mut KernelBuilder<'_>, at: &[Value], dims: &[usize], to: &[usize]) -> Vec<Value> {
     let zero = k.int(0);
     let mut result = vec![zero; to.len()];
@@ -167,7 +169,7 @@ fn reshaped(k: &mut KernelBuilder<'_>, at: &[Value], dims: &[usize], to: &[usize
                 break;
             }
         }
-        // The place in the group, and its parts.
+        // Row-major position in the group, which is split into indices.
         let mut place = zero;
         for d in from..from_end {
             let outer = k.times(place, dims[d] as i64);

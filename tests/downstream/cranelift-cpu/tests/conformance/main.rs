@@ -1,4 +1,4 @@
-//! The conformance suite on this platform: everything in a release build, quick sizes in a debug build.
+//! Conformance suite on this platform: in full in a release build, in quick sizes in a debug build.
 
 use xla::PlatformRegistry;
 

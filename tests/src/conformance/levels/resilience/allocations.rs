@@ -1,4 +1,4 @@
-//! Out of memory at every allocation in turn.
+//! Out of memory at each allocation of a run in turn.
 
 use xla::{Client, CompilationCache, Error};
 
@@ -8,7 +8,7 @@ use crate::conformance::faulty::{FaultyPlatform, MESSAGE};
 use crate::conformance::levels::Sizes;
 use crate::conformance::levels::support::{resting, settles};
 
-/// Allocations of one program that are made to fail, at most: the first ones and the last ones.
+/// Maximum number of allocations of a program that are made to fail: the first ones and the last ones.
 const MOST: u64 = 40;
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
@@ -38,7 +38,7 @@ fn each_in_turn(subject: &Subject, sample: &Sample) -> Check {
         let place = |stop: Stop| stop.when(format_args!("allocation {number} of {count}"));
         let ready = sample.load(&client()?).map_err(place)?;
         one(subject, &ready, &faulty, number).map_err(place)?;
-        // The program keeps the same memory (uploaded constants and the like) as without a failure.
+        // The program keeps an equal amount of memory (uploaded constants and the like) as without a failure.
         settles(&*executor, loaded).map_err(place)?;
         drop(ready);
         settles(&*executor, before).map_err(place)?;
@@ -46,7 +46,7 @@ fn each_in_turn(subject: &Subject, sample: &Sample) -> Check {
     Ok(())
 }
 
-/// Lets one allocation fail, and runs the program again on the same device.
+/// Makes one allocation fail, then runs the program again on the device.
 fn one(subject: &Subject, ready: &Ready, faulty: &FaultyPlatform, number: u64) -> Check {
     faulty.fail_after(number);
     let outcome = ready.run();
@@ -59,7 +59,7 @@ fn one(subject: &Subject, ready: &Ready, faulty: &FaultyPlatform, number: u64) -
     ready.works().map_err(|stop| stop.when("the next execution"))
 }
 
-/// The message names the platform, and the purpose of the memory in front of the allocator's message.
+/// Checks that the message names the platform and the purpose of the memory, followed by the allocator's message.
 fn names_what(platform: &str, message: &str) -> Check {
     ensure!(message.contains(&format!("platform {platform}")), "the error does not name the platform: {message}");
     let front = message.split("no memory for").next().unwrap_or_default().trim_end();

@@ -1,4 +1,4 @@
-//! Cancelled runs: before they begin, in the middle, and with others after them.
+//! Cancelled runs: before they start, while they run, and with other runs queued after them.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 use crate::conformance::launch;
 use crate::conformance::levels::support::{resting, settles};
 
-/// Counts to its argument, so slowly that it never gets to a large one.
+/// Program that counts to its argument, so slowly that it never reaches a large one.
 const LOOP: &str = "HloModule count
 
 more {
@@ -42,7 +42,7 @@ ENTRY main {
 }
 ";
 
-/// Time after which a run that was asked to stop must have stopped.
+/// Time limit for a cancelled run to stop.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn cases() -> Vec<Case> {
@@ -65,7 +65,7 @@ fn arguments(count: i64) -> xla::Result<[Literal; 2]> {
     Ok([Literal::scalar(ElementType::S32, Scalar::Signed(count)), ones])
 }
 
-/// The program counts to three, whatever was cancelled before.
+/// Checks that the program counts to three after a cancellation.
 fn still_works(compiled: &LoadedExecutable) -> Check {
     let value = launch::run(compiled, &arguments(3)?, &ExecuteOptions::default())?;
     let counted = value.elements()[0].get(0);
@@ -87,7 +87,7 @@ fn cancelled<T>(outcome: xla::Result<T>, what: &str) -> Check {
     }
 }
 
-/// Options of a run, and its cancel token.
+/// Returns options of a run with a cancel token, and the token.
 fn cancellable(dispatch: Dispatch) -> (ExecuteOptions, CancelToken) {
     let token = CancelToken::new();
     (ExecuteOptions { dispatch, cancel: Some(token.clone()), ..ExecuteOptions::default() }, token)
@@ -107,7 +107,7 @@ fn before_start(subject: &Subject) -> Check {
     still_works(&compiled)
 }
 
-/// Asks a run to stop after a while, from another thread; returns how long it took to do so.
+/// Cancels a run after a while from another thread, and checks that it stops in time.
 fn stopped(compiled: &LoadedExecutable, dispatch: Dispatch) -> Check {
     let ((options, token), asked) = (cancellable(dispatch), Duration::from_millis(60));
     let started = Instant::now();
@@ -136,7 +136,7 @@ fn long_loop(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// A cancelled run does not take those after it along.
+/// Checks that cancelling a run does not affect later ones.
 fn queued(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let compiled = counting(subject)?;

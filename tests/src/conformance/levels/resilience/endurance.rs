@@ -1,4 +1,4 @@
-//! Thousands of executions, compilations and clients without growth.
+//! Thousands of executions, compilations and clients without growth of memory.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use crate::conformance::launch;
 use crate::conformance::levels::Sizes;
 use crate::conformance::levels::support::{resting, settles};
 
-/// Executions after which everything that is made once has been made.
+/// Number of executions after which one-time initialisation is complete.
 const WARM: usize = 10;
-/// Executions of one program after which the memory is looked at.
+/// Number of executions of a program between checks of the memory.
 const ROW: usize = 20;
-/// After this time there are enough executions: what leaks, has leaked.
+/// Time limit of the executions; a leak shows in any number of them.
 const LONG: Duration = Duration::from_secs(30);
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
@@ -25,7 +25,7 @@ pub fn cases(sizes: &Sizes) -> Vec<Case> {
     };
     let mut cases = Vec::new();
     for sample in Sample::all(sizes) {
-        // Models take their time; what leaks, leaks each time.
+        // Models are slow, and a leak occurs in each execution.
         let executions = if matches!(sample, Sample::Model(_)) { executions / 50 } else { executions };
         cases.push(case("executions", executed, executions, sample.clone()));
         cases.push(case("compilations", compiled, compilations, sample));
@@ -48,8 +48,8 @@ fn executed(subject: &Subject, sample: &Sample, count: usize) -> Check {
     settles(&*executor, before)
 }
 
-/// Executions one after the other; after every `ROW` of them everything must have come back. A slow device is spared
-/// the rest.
+/// Executes in sequence; after every `ROW` executions all memory must have been freed. Slow devices stop at the time
+/// limit.
 fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
     let options = launch::keeping(ready.compiled());
     let shared = launch::buffers(ready.compiled(), ready.arguments())?;
@@ -63,7 +63,7 @@ fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
                 ready.run()?;
             }
         }
-        // This run comes after all launches, and is read: it waits for them.
+        // This run follows all launches, and reading its results waits for them.
         ready.run()?;
         settles(executor, warm)?;
         if start.elapsed() > LONG {

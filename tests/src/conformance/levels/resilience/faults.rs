@@ -1,4 +1,4 @@
-//! Kernels, copies and allocations that fail on request, where the device can do that.
+//! Injected failures of kernels, copies and allocations, if the device supports fault injection.
 
 use xla::{Buffer, Error, Literal, Result};
 use xla_service::{Fault, FaultInjection, StreamExecutor};
@@ -9,21 +9,21 @@ use crate::conformance::launch;
 use crate::conformance::levels::Sizes;
 use crate::conformance::levels::support::{resting, settles};
 
-/// Places at which a part of a run is made to fail.
+/// Number of positions in a part of a run at which a failure is injected.
 const PLACES: u64 = 12;
 
-/// Part of a run. An error says to which part of it the work belongs that failed.
+/// Part of a run. An error must name the part whose work failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunPart {
-    /// Values to the device.
+    /// Transfer of the arguments to the device.
     Arguments,
-    /// The program itself.
+    /// Execution of the program.
     Program,
-    /// Values from the device.
+    /// Transfer of the results to the host.
     Results,
 }
 
-/// A kind of fault, its name, and where it may happen.
+/// Kind of fault, its name, and the parts where it can occur.
 type Kind = (Fault, &'static str, &'static [RunPart]);
 
 const KINDS: [Kind; 3] = [
@@ -83,18 +83,18 @@ fn parts_of(
             settles(executor, before).map_err(at)?;
             ready.works().map_err(at)?;
             if !failed {
-                // There are no more such places, or nothing depends on this one.
+                // There are no further positions, or nothing depends on this one.
                 break;
             }
             errors += 1;
         }
     }
-    // Arguments and results come by copies, in memory; whether kernels run depends on the program.
+    // Arguments and results always need copies and memory; whether kernels run depends on the program.
     ensure!(errors > 0 || fault == Fault::Kernel, "each {fault:?} was made to fail in turn, and no run failed");
     Ok(())
 }
 
-/// Runs the program part by part, each of which ends before the next one begins. Faults can happen in one of them.
+/// Runs the program part by part, each completed before the next one starts. Faults are injected in one part.
 fn run(ready: &Ready, part: RunPart, faults: &dyn FaultInjection, inject: &dyn Fn() -> Result<()>) -> Result<Literal> {
     let begin = |begins: RunPart| {
         faults.clear();
@@ -111,8 +111,8 @@ fn run(ready: &Ready, part: RunPart, faults: &dyn FaultInjection, inject: &dyn F
     launch::read(&results)
 }
 
-/// The error names the platform and the failed part: the thunk with its instruction, or the array that was on its
-/// way.
+/// Checks that the error names the platform and the failed part: the thunk with its instruction, or the array in
+/// transfer.
 fn told(platform: &str, ready: &Ready, fault: Fault, part: RunPart, error: &Error) -> Check {
     let message = error.to_string();
     ensure!(!message.contains("panicked"), "{message}");
@@ -125,13 +125,13 @@ fn told(platform: &str, ready: &Ready, fault: Fault, part: RunPart, error: &Erro
         }
         RunPart::Program if fault != Fault::Allocation => {
             let Some(sequence) = ready.compiled().thunks() else { return Ok(()) };
-            // Arguments that are written, and results that are shared, are copied before the first thunk and after the
-            // last.
+            // Arguments that are written are copied before the first thunk, and results that are shared after the last
+            // one.
             let named = sequence.walk().any(|thunk| message.contains(&thunk.place()))
                 || (fault == Fault::Copy && message.contains("a copy of "));
             ensure!(named, "the error names no thunk with its instruction: {message}");
         }
-        // Level 6 asks for the purpose of every allocation.
+        // The purpose of allocations is checked by the cases of `allocations`.
         RunPart::Program => {}
         RunPart::Results => {
             ensure!(message.contains("an array of "), "the error does not name the array: {message}");

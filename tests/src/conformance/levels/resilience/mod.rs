@@ -1,4 +1,4 @@
-//! Level 6: failures have an error with cause and place, leak nothing, and spare the next execution.
+//! Level 6: failures return an error with cause and location, leak nothing, and do not affect the next execution.
 
 mod allocations;
 mod cancel;

@@ -1,4 +1,4 @@
-//! The programs that are made to fail: those of level 3 and some of the corpus.
+//! Programs with injected failures: those of level 3, and some of the corpus.
 
 use std::path::PathBuf;
 
@@ -11,23 +11,23 @@ use crate::conformance::levels::corpus::Loaded;
 use crate::conformance::levels::programs::{Run, files};
 use crate::corpus;
 
-/// Models of the corpus, small enough to be run dozens of times.
+/// Models of the corpus that are small enough to run dozens of times.
 const MODELS: &[&str] =
     &["mlp_forward", "lenet_forward", "transformer_block_forward", "resnet_block_forward", "lstm_scan", "k_means"];
-/// Number of them in quick runs.
+/// Number of models in quick runs.
 const QUICK: usize = 2;
 
 /// Source of a program.
 #[derive(Clone, Debug)]
 pub enum Sample {
-    /// A file of level 3.
+    /// Program file of level 3.
     File(PathBuf),
-    /// A model of the corpus.
+    /// Model of the corpus.
     Model(String),
 }
 
 impl Sample {
-    /// The programs to take.
+    /// Returns the programs to run.
     pub fn all(sizes: &Sizes) -> Vec<Sample> {
         let models = &MODELS[..if sizes.quick { QUICK } else { MODELS.len() }];
         let own = |path: &PathBuf| path.parent().is_some_and(|folder| folder.ends_with("conformance/programs"));
@@ -35,7 +35,7 @@ impl Sample {
         files.map(Sample::File).chain(models.iter().map(|name| Sample::Model(name.to_string()))).collect()
     }
 
-    /// The name for identifiers.
+    /// Returns the name for identifiers.
     pub fn name(&self) -> String {
         match self {
             Sample::File(path) => path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -43,7 +43,7 @@ impl Sample {
         }
     }
 
-    /// Compiles it for a client.
+    /// Compiles the program for a client.
     pub fn load(&self, client: &Client) -> Result<Ready, Stop> {
         Ok(match self {
             Sample::File(path) => Ready::File(Box::new(Run::on(client, path)?)),
@@ -52,7 +52,7 @@ impl Sample {
     }
 }
 
-/// A sample that can be run and judged.
+/// Compiled sample with its expected results.
 pub enum Ready {
     File(Box<Run>),
     Model(Box<Loaded>),
@@ -73,7 +73,7 @@ impl Ready {
         }
     }
 
-    /// Arguments there, launch, results back.
+    /// Transfers the arguments, runs the program, and reads the results.
     pub fn run(&self) -> xla::Result<Literal> {
         launch::run(self.compiled(), self.arguments(), &launch::keeping(self.compiled()))
     }
@@ -85,7 +85,7 @@ impl Ready {
         }
     }
 
-    /// Runs it and compares the results.
+    /// Runs the program and compares the results.
     pub fn works(&self) -> Check {
         self.judge(&self.run()?)
     }
