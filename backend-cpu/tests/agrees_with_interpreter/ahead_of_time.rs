@@ -1,5 +1,5 @@
-//! Programs compiled ahead of time: linked into C and C++ programs by this machine's compiler, run, and compared with
-//! the reference evaluator.
+//! Tests of programs compiled ahead of time: linked into C and C++ programs by this machine's compiler, run, and
+//! compared with the reference evaluator.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ pub(crate) fn file<'a>(files: &'a [AotFile], ending: &str) -> &'a [u8] {
     &files.iter().find(|file| file.name.ends_with(ending)).unwrap().bytes
 }
 
-/// Writes the files and a program beside them, links them with the compiler, and returns the program's path.
+/// Writes the files and a source file, links them with the compiler, and returns the program's path.
 pub(crate) fn link(folder: &Path, files: &[AotFile], compiler: &str, source: &str) -> std::path::PathBuf {
     for file in files {
         std::fs::write(folder.join(&file.name), &file.bytes).unwrap();
@@ -44,7 +44,8 @@ pub(crate) fn link(folder: &Path, files: &[AotFile], compiler: &str, source: &st
     folder.join("main")
 }
 
-/// A program that reads all arguments, calls, and writes all results; it exits with the call's status.
+/// Returns a C program that reads all arguments, calls the entry, and writes all results; it exits with the call's
+/// status.
 pub(crate) fn driver(description: &Value) -> String {
     let description = &description["programs"][0];
     let name = description["name"].as_str().unwrap();
@@ -93,7 +94,7 @@ pub(crate) fn run(program: &Path, input: &[u8]) -> (Option<i32>, Vec<u8>) {
     (done.status.code(), done.stdout)
 }
 
-/// Inputs of a program that are the same every time, as bytes, and the evaluator's results.
+/// Returns inputs of a program that are equal in every run, as bytes, and the evaluator's results.
 pub(crate) fn evaluated(text: &str) -> (Vec<u8>, Vec<Literal>) {
     let module = module(text);
     let entry = module.entry();
@@ -105,15 +106,16 @@ pub(crate) fn evaluated(text: &str) -> (Vec<u8>, Vec<Literal>) {
     (bytes, expected)
 }
 
-/// On this machine's processor and on the oldest of its kind the results of a program must be the evaluator's.
+/// Compares the results of a program with the evaluator's, on this machine's processor and on the baseline of its
+/// architecture.
 pub(crate) fn agrees(text: &str) {
     for cpu in [None, Some("native".to_string())] {
         agrees_on(cpu, text);
     }
 }
 
-/// Compiles a program to files, and runs them in a C program on inputs that are the same every time. On that processor
-/// the results must be the evaluator's.
+/// Compiles a program for a processor, runs it in a C program on inputs that are equal in every run, and compares the
+/// results with the evaluator's.
 pub(crate) fn agrees_on(cpu: Option<String>, text: &str) {
     let cpus = cpu.into_iter().collect();
     let options = AotCompilationOptions { cpus, ..AotCompilationOptions::default() };
@@ -140,7 +142,7 @@ pub(crate) fn agrees_on(cpu: Option<String>, text: &str) {
 
 #[test]
 fn many_parameters_and_results_take_a_frame_of_constant_size() {
-    // Four addresses of each leaf would not fit into the limit of a frame, 16 KiB.
+    // Four addresses for each leaf would exceed the limit of a frame, 16 KiB.
     let (count, mut text) = (1200, "HloModule many\nENTRY main {\n  s = f32[] constant(0.5)\n".to_string());
     text += "  b = f32[3] broadcast(s), dimensions={}\n  c = f32[3] constant({1, 2, 3})\n  e = f32[0] parameter(0)\n";
     for i in 1..count {
@@ -194,7 +196,8 @@ fn rows_that_are_kept_in_scratch_memory() {
     );
 }
 
-/// The last columns go one by one where masks are branches; the sums of each were stored over those beside it.
+/// Where masks are branches, the last columns are computed one by one; the sum of each used to overwrite its
+/// neighbours.
 #[test]
 fn sums_of_columns_that_fill_no_vector() {
     for (rows, columns) in [(40, 101), (7, 515), (129, 7)] {
@@ -281,7 +284,7 @@ fn narrow_floats_and_complex_numbers() {
     );
 }
 
-/// A state that a step changes in place, by a slice of it.
+/// State that a step updates in place, in a slice.
 const STEP: &str = "HloModule step, input_output_alias={ {0}: (0, {}, must-alias) }
     ENTRY main {
       state = f32[16] parameter(0)
@@ -403,7 +406,7 @@ int main(void) {
     assert_eq!(run(&program, &[]).0, Some(0));
 }
 
-/// A loop that halves numbers.
+/// Loop that halves numbers.
 const HALVES: &str = "HloModule halves
     test { s = (s32[], s32[], f32[4]) parameter(0)
       i = s32[] get-tuple-element(s), index=0

@@ -1,12 +1,12 @@
-//! Convolutions of every kind.
+//! Tests of convolutions of every kind.
 
 use crate::native;
 
-/// Multiplications from which on the library does a convolution of real numbers.
+/// Minimum number of multiplications for which a convolution of real numbers uses the library.
 const LIBRARY: usize = (1 << 16) + 1;
 
-/// A convolution of two parameters by itself: as it is, a kernel, and with a batch so large that the library does it,
-/// which has those of one type.
+/// Checks a convolution of two parameters: as given, which is a kernel, and with a batch large enough for the library,
+/// which supports only equal types.
 fn convolution(result: &str, input: &str, kernel: &str, attributes: &str) {
     let labels = attributes.split("dim_labels=").nth(1).unwrap().split([',', ' ']).next().unwrap();
     let (of_input, rest) = labels.split_once('_').unwrap();
@@ -29,13 +29,13 @@ fn convolution(result: &str, input: &str, kernel: &str, attributes: &str) {
     }
 }
 
-/// Sizes of a shape's dimensions.
+/// Returns the sizes of a shape's dimensions.
 fn dims(shape: &str) -> Vec<usize> {
     let inside = shape.split(['[', ']']).nth(1).unwrap();
     inside.split(',').map(|size| size.parse().unwrap()).collect()
 }
 
-/// The shape with a batch that many times as large.
+/// Returns a shape with its batch multiplied by `factor`.
 fn with_batch(shape: &str, labels: &str, factor: usize) -> String {
     let mut dims = dims(shape);
     dims[labels.find('b').unwrap()] *= factor;
@@ -87,7 +87,7 @@ fn convolutions_of_every_arrangement() {
         ("f32[4,6]", "f32[4,9]", "f32[9,6]", "dim_labels=bf_io->bf"),
         ("f32[2,33,6,5]", "f32[2,7,6,5]", "f32[33,7,3,3]", "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"),
         ("f32[1,4,4,4,8]", "f32[1,5,5,5,3]", "f32[2,2,2,3,8]", "window={size=2x2x2}, dim_labels=b012f_012io->b012f"),
-        // Depthwise, with one and with several results of a channel, and grouped.
+        // Depthwise, with one and with several results for each channel, and grouped.
         (
             "f32[2,6,6,37]",
             "f32[2,6,6,37]",
@@ -112,7 +112,7 @@ fn convolutions_of_every_arrangement() {
             "f32[3,3,2,40]",
             "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2",
         ),
-        // Groups of images: gradients of grouped convolutions.
+        // Groups of the batch: gradients of grouped convolutions.
         (
             "f32[3,3,2,8]",
             "f32[4,6,6,4]",
@@ -125,7 +125,7 @@ fn convolutions_of_every_arrangement() {
             "f32[2,6,6,24]",
             "window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=24",
         ),
-        // Gradients: of a kernel, and of the input of a convolution with strides.
+        // Gradients of a kernel, and of the input of a strided convolution.
         (
             "f64[3,3,3,20]",
             "f64[5,16,16,3]",
@@ -151,7 +151,7 @@ fn convolutions_of_every_arrangement() {
             "window={size=3x2 stride=3x2 pad=2_1x-1_3 lhs_dilate=2x2 rhs_dilate=3x2 rhs_reversal=1x0}, \
                 dim_labels=b01f_01io->b01f",
         ),
-        // Padding as far as nobody goes, and a window wider than anything.
+        // Extreme padding, and a window wider than its input.
         (
             "f32[1,2,1]",
             "f32[1,3,1]",
@@ -170,7 +170,7 @@ fn convolutions_of_every_arrangement() {
 fn convolutions_for_several_threads() {
     let window = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
     convolution("f32[3,28,28,40]", "f32[3,28,28,24]", "f32[3,3,24,40]", window);
-    // Sums of 900 products differ by rounding in f32.
+    // In f32, sums of 900 products would differ by rounding.
     convolution("f64[1,7,7,200]", "f64[1,7,7,100]", "f64[3,3,100,200]", window);
     let gradient = "window={size=28x28 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf";
     convolution("f64[3,3,12,20]", "f64[16,28,28,12]", "f64[16,28,28,20]", gradient);

@@ -1,4 +1,4 @@
-//! Custom calls run by handlers, built in or registered, without the evaluator.
+//! Tests of custom calls by built-in and registered handlers, without the evaluator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ ENTRY main {
   ROOT y = (f32[2], f32[2]) custom-call(x), custom_call_target="twice", output_to_operand_aliasing={{0}: (0, {})}
 }"#;
 
-/// The program's results with those handlers, and how often the counting one was called.
+/// Returns the program's results with these handlers, and the number of calls of the counting one.
 fn run(platform: &str, text: &str) -> Result<(Vec<Literal>, usize)> {
     let mut registry = PlatformRegistry::new();
     registry.register(backend_cpu::platform());

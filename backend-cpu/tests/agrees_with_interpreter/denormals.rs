@@ -1,5 +1,5 @@
-//! Subnormal numbers are zeros in kernels where that is allowed, and nowhere else: not in Rust code, whichever way a
-//! program goes there and back.
+//! Tests that subnormal numbers are flushed in kernels if that is allowed, and never in Rust code, however a program
+//! switches between the two.
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -15,14 +15,14 @@ use xla_hlo::text::{parse_literal, parse_module};
 use xla_hlo::{ElementType, Error, Literal, Result, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, LoadedExecutable, PlatformRegistry};
 
-/// Whether floating-point arithmetic of this thread keeps subnormals, operands and results.
+/// Whether floating-point arithmetic of this thread keeps subnormal operands and results.
 fn keeps_subnormals() -> bool {
     let half = black_box(f32::MIN_POSITIVE) * black_box(0.5);
     let wide = black_box(f64::MIN_POSITIVE) * black_box(0.5);
     half.to_bits() == 1 << 22 && black_box(half) * black_box(2.0) == f32::MIN_POSITIVE && wide.to_bits() == 1 << 51
 }
 
-/// A client with the handlers `look`, which counts where Rust sees the wrong mode, and `fail`.
+/// Creates a client with the handlers `look`, which counts calls in the wrong mode, and `fail`.
 fn client(wrong: &Arc<AtomicUsize>) -> Client {
     let mut registry = PlatformRegistry::new();
     registry.register(backend_cpu::platform());
@@ -58,7 +58,7 @@ fn run(text: &str, options: &CompileOptions, inputs: &[Literal]) -> Result<Vec<L
     results
 }
 
-/// Results as text of a program whose inputs are text.
+/// Returns the results of a program as text; its inputs are text.
 fn printed(text: &str, options: &CompileOptions, inputs: &[&str]) -> Vec<String> {
     let inputs: Vec<Literal> = inputs.iter().map(|input| parse_literal(input).unwrap()).collect();
     run(text, options, &inputs).unwrap().iter().map(ToString::to_string).collect()
@@ -79,7 +79,7 @@ fn kernels_flush_where_it_is_allowed() {
     assert_eq!(printed(HALVE, &flushing(), &[LEAST]), ["f32[4] {0, -0.0, 1.17549435e-38, 0}"]);
 }
 
-/// The threads that help set the mode each for itself, and set it back.
+/// Helper threads set the mode themselves, and reset it.
 #[test]
 fn spread_kernels_flush_too() {
     let text = "ENTRY main {
@@ -99,7 +99,7 @@ fn spread_kernels_flush_too() {
     assert!(seen.iter().all(|&keeps| keeps), "{seen:?}");
 }
 
-/// Loops, branches, and calls of the host in all of them.
+/// Loops and branches, and calls of the host in all of them.
 const CONTROL: &str = "
     with_call {
       s = (s32[], f32[4]) parameter(0)
@@ -163,11 +163,11 @@ fn rust_never_runs_where_subnormals_are_flushed() {
     }
 }
 
-/// Collects the names of thunks, and looks at the mode that it is called in.
+/// Collects the names of thunks, and checks the mode in which it is called.
 #[derive(Clone, Default)]
 struct Watch(Arc<Mutex<Vec<String>>>);
 
-/// Takes the field `name`.
+/// Reads the field `name`.
 struct Name<'a>(&'a mut Vec<String>);
 
 impl Visit for Name<'_> {
@@ -193,13 +193,14 @@ impl<S: tracing::Subscriber> Layer<S> for Watch {
     }
 }
 
-/// A run that is profiled has a span for each thunk, and the results of one that is not.
+/// A profiled run has a span for each thunk, and the results of a run without a profile.
 #[test]
 fn a_run_that_is_profiled_reports_thunks_and_flushes_as_others_do() {
     let inputs = ["f32[4] {1e-15, 1e-40, -1e-40, 0.5}", "pred[] true"];
     let expected = printed(CONTROL, &flushing(), &inputs);
     let watch = Watch::default();
-    // `tracing` asks the subscriber of whichever thread meets a span first, as long as there has been one subscriber.
+    // `tracing` caches the interest of the first thread that meets a span, unless there has been more than one
+    // subscriber.
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::registry().with(watch.clone());
     let profiled = tracing::subscriber::with_default(subscriber, || printed(CONTROL, &flushing(), &inputs));
@@ -217,7 +218,7 @@ fn the_mode_is_set_back_when_a_call_fails() {
     assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
 }
 
-/// 2^-127, a normal number of a type without subnormals, is one of f32, in which it is multiplied.
+/// 2^-127 is normal in a type without subnormals, but subnormal in f32, in which it is multiplied.
 #[test]
 fn numbers_that_are_subnormal_in_lanes_alone_are_kept() {
     let text = "ENTRY main {
@@ -235,7 +236,7 @@ fn numbers_that_are_subnormal_in_lanes_alone_are_kept() {
     assert_eq!(kept, ["f64[2] {5.8774717541114375e-39, 1}", "f32[2] {2.3509887e-38, 4}"]);
 }
 
-/// Code that flushes is not taken for a program that must not.
+/// Cached code that flushes is not reused for a program that must not flush.
 #[test]
 fn stored_code_is_of_the_mode_that_it_is_loaded_for() {
     let client = client(&Arc::default());

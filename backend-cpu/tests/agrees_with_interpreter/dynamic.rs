@@ -1,4 +1,4 @@
-//! Arrays of dynamic sizes, at every size that matters: none, one, all but one, all.
+//! Tests of arrays with dynamic sizes, at every relevant size: none, one, all but one, all.
 
 use serde_json::Value;
 use xla_hlo::Literal;
@@ -7,7 +7,7 @@ use xla_service::AotCompilationOptions;
 use crate::ahead_of_time::{compile, driver, evaluated, file, link, run};
 use crate::native;
 
-/// Computations that programs below call.
+/// Computations that the programs below call.
 const CALLED: &str = "
     add { a = f32[] parameter(0)
       b = f32[] parameter(1)
@@ -77,7 +77,7 @@ fn results_are_at_their_sizes() {
     );
 }
 
-/// The sizes come behind a pointer of their own.
+/// The sizes have a separate pointer.
 #[test]
 fn results_ahead_of_time_are_at_their_bounds_with_their_sizes() {
     let text =

@@ -1,4 +1,4 @@
-//! Custom calls of programs compiled ahead of time, as functions of the application.
+//! Tests of custom calls of programs compiled ahead of time, as functions of the application.
 
 use serde_json::Value;
 use xla_hlo::Error;
@@ -6,7 +6,7 @@ use xla_service::{AotCompilationOptions, ExternalCall};
 
 use crate::ahead_of_time::{compile, file, link, run};
 
-/// One call in a loop, one with layouts of its own, one of several results, of which one is in an operand's place.
+/// A call in a loop, one with its own layouts, and one of several results, one of which aliases an operand.
 const CALLS: &str = "HloModule calls
     test { s = (s32[], f32[5]) parameter(0)
       i = s32[] get-tuple-element(s), index=0

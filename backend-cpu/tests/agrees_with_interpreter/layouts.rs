@@ -1,4 +1,4 @@
-//! Chains of `copy`, `bitcast` and `transpose` between layouts against the bytes in memory, computed here by index.
+//! Tests of chains of `copy`, `bitcast` and `transpose` between layouts, against memory contents computed by index.
 
 use std::fmt::Write;
 
@@ -6,21 +6,21 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule, eval};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
 
-/// A layout: dimensions from fastest to slowest, and tiles.
+/// Layout: dimensions from fastest to slowest, and tiles.
 #[derive(Clone, Debug)]
 struct Order {
     minor_to_major: Vec<usize>,
     tiles: Vec<Vec<usize>>,
 }
 
-/// An operation of a chain, with the layout of its result.
+/// Operation of a chain, with the layout of its result.
 enum Step {
     Copy(Order),
     Bitcast(Vec<usize>, Order),
     Transpose(Vec<usize>, Order),
 }
 
-/// An array: its elements, row major, and how they lie in memory.
+/// Array: its elements in row-major order, and its layout in memory.
 #[derive(Clone)]
 struct Array {
     dims: Vec<usize>,
@@ -41,7 +41,7 @@ impl Order {
         Order { minor_to_major: minor_to_major.to_vec(), tiles: tiles.iter().map(|tile| tile.to_vec()).collect() }
     }
 
-    /// Place in memory of the element at `index`, and the number of places.
+    /// Returns the position of the element at `index` in memory, and the number of positions.
     fn place(&self, index: &[usize], dims: &[usize]) -> (usize, usize) {
         let mut axes: Vec<(usize, usize)> = self.minor_to_major.iter().rev().map(|&d| (index[d], dims[d])).collect();
         for tile in &self.tiles {
@@ -76,7 +76,7 @@ impl Array {
         self.elements[index.iter().zip(&self.dims).fold(0, |at, (&i, &size)| at * size + i)]
     }
 
-    /// The elements in the order of memory, zeros between them.
+    /// Returns the elements in memory order, with zeros as padding.
     fn memory(&self) -> Vec<i64> {
         let count = self.order.place(&vec![0; self.dims.len()], &self.dims).1;
         let mut memory = vec![0; count];
@@ -121,7 +121,7 @@ impl Array {
     }
 }
 
-/// A program whose results are the ends of chains that begin with one array, and their expected values.
+/// Returns a program whose results are the ends of chains that begin with one array, and their expected values.
 fn program(input: &Array, chains: &[Vec<Step>]) -> (String, Literal) {
     let mut text = format!("HloModule chains\nENTRY main {{\n  p = {} parameter(0)\n", input.shape());
     let mut ends = Vec::new();
@@ -178,7 +178,7 @@ fn permutations(rank: usize) -> Vec<Vec<usize>> {
     permutations(last).into_iter().flat_map(with_last).collect()
 }
 
-/// Chains through layouts `a` and `b`, in which each operation follows each of the others.
+/// Returns chains through layouts `a` and `b`, in which each operation follows each of the others.
 fn chains(dims: &[usize], a: &[usize], b: &[usize]) -> [Vec<Step>; 3] {
     let rank = dims.len();
     let turned: Vec<usize> = dims.iter().rev().copied().collect();

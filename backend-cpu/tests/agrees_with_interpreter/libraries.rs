@@ -1,10 +1,10 @@
-//! Operations that the runtime computes whole give the same values as in the reference evaluator.
+//! Tests of operations computed by runtime library functions, against the reference evaluator.
 
 use xla_tests::agreement::programs::linalg::{decompositions, solves};
 
 use crate::native;
 
-/// Transforms of every kind over those dimensions, after others, in both precisions.
+/// Checks transforms of every kind over dimensions, after outer ones, in both precisions.
 fn transforms(outer: &str, dims: &[usize]) {
     let list = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let length = list(dims);
@@ -80,7 +80,7 @@ fn decompositions_of_all_sizes() {
 
 #[test]
 fn narrow_decompositions() {
-    // The difference between widened and narrow arithmetic exceeds the tolerance, so all numbers here are exact.
+    // Arithmetic in wider and in narrow types differs by more than the tolerance, so all numbers here are exact.
     native(
         "HloModule m
         ENTRY main {
@@ -124,8 +124,8 @@ fn singular_systems_divide_by_zero() {
     );
 }
 
-/// Contractions of one type with `epilogue`, which reads the result `d`, a bias `v` and another array `r`, each an
-/// `ARRAY`.
+/// Checks contractions of one type with `epilogue`, which reads the result `d`, a bias `v` and another array `r`, each
+/// of shape `ARRAY`.
 fn contractions_and(ty: &str, epilogue: &str) {
     let dot = "x = T[3,40,24] parameter(0)
           w = T[24,56] parameter(1)

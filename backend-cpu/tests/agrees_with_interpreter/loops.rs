@@ -1,4 +1,4 @@
-//! Loops whose steps compute single elements are one kernel, and others are not.
+//! Tests that loops are one kernel if their steps compute single elements, and only then.
 
 use xla_hlo::VerifiedModule;
 use xla_hlo::text::parse_module;
@@ -7,8 +7,8 @@ use xla_service::{Client, CompileOptions, PlatformRegistry};
 
 const SCALARS: &str = include_str!("../../../tests/regressions/loop_of_scalars_counts_through_memory.hlo");
 
-/// Thunks of the program's loops: in the condition, then in the body of each. Loops of a known number of rounds that
-/// are one kernel are not among them.
+/// Returns the numbers of thunks in the condition and in the body of each loop. Loops with a known trip count that are
+/// one kernel are not listed.
 fn loops(text: &str) -> Vec<[usize; 2]> {
     let mut registry = PlatformRegistry::new();
     registry.register(backend_cpu::platform());

@@ -1,5 +1,4 @@
-//! Programs in HLO text give the same values on this backend as in the reference evaluator; one binary, so that LLVM is
-//! linked once.
+//! Tests that programs in HLO text agree with the reference evaluator; one binary, so that LLVM is linked once.
 
 mod ahead_of_time;
 mod convolution;
@@ -23,7 +22,7 @@ mod threads;
 mod turned_dots;
 mod windows;
 
-/// Runs a program on this backend and in the evaluator; nothing may fall back to the host.
+/// Runs a program on this backend and in the evaluator; host fallbacks are not allowed.
 fn native(text: &str) {
     xla_tests::agreement::assert_agrees(backend_cpu::platform(), text);
 }

@@ -1,4 +1,4 @@
-//! Programs compiled ahead of time whose large constants are in a file to map.
+//! Tests of programs compiled ahead of time whose large constants are in a file to map.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use xla_service::{AotCompilationOptions, ConstantsIn};
 
 use crate::ahead_of_time::{compile, compile_all, file, link, module};
 
-/// A program that adds a large array and a small one to its argument.
+/// Returns a program that adds a large array and a small one to its argument.
 fn weighted(name: &str, factor: usize) -> String {
     let numbers = |count: usize, factor: usize| {
         (0..count).fold(String::new(), |mut text, number| {
@@ -89,7 +89,7 @@ int main(void) {
 fn large_constants_are_read_from_a_file() {
     let [first, second] = [weighted("first", 7), weighted("second", 11)];
     let files = compile_all(&[&first, &second], &options()).unwrap();
-    // Three arrays, of which the programs share one, after a line of their own.
+    // Three arrays, one of which the programs share, after a header line.
     assert_eq!(file(&files, "model.bin").len(), 64 + 3 * 4032);
     let object = file(&files, "model.o");
     let inside = file(&compile(&first, &AotCompilationOptions::default()).unwrap(), "first.o").len();

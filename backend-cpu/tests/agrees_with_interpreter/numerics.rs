@@ -1,9 +1,9 @@
-//! Normalisation, random numbers, scans and unusual dots give the same values as in the reference evaluator, none of
-//! them through the host.
+//! Tests of normalization, random numbers, scans and unusual dots against the reference evaluator, without host
+//! fallbacks.
 
 use crate::native;
 
-/// A computation of one instruction on parameters of those shapes, `p0` and so on.
+/// Returns a module of one instruction on parameters `p0`, `p1`, ... of given shapes.
 fn one(parameters: &[&str], root: &str) -> String {
     let parameters = parameters.iter().enumerate().map(|(i, shape)| format!("p{i} = {shape} parameter({i})\n"));
     format!("HloModule m\nENTRY e {{\n{}ROOT r = {root}\n}}", parameters.collect::<String>())
@@ -133,7 +133,7 @@ fn dots_of_narrow_and_mixed_types() {
         ("bf16", "bf16", "f64"),
         ("f32", "f64", "f64"),
     ] {
-        // Sums of products of few bits are exact however long they are.
+        // Sums of products of few bits are exact at any length.
         let exact = lhs != "f16" && rhs != "f32" && out != "f64";
         let long: &[_] = if exact { &[(300, 400, 270), (1, 700, 300), (300, 700, 1)] } else { &[] };
         for &(m, k, n) in [(3, 5, 4), (40, 50, 60)].iter().chain(long) {
@@ -143,7 +143,7 @@ fn dots_of_narrow_and_mixed_types() {
     }
     let batched = "lhs_batch_dims={1}, lhs_contracting_dims={0,3}, rhs_batch_dims={2}, rhs_contracting_dims={1,0}";
     native(&one(&["bf16[4,3,20,5]", "bf16[5,4,3,24]"], &format!("f32[3,20,24] dot(p0, p1), {batched}")));
-    // Results that are rounded: small whole numbers, whose sums are exact.
+    // Rounded results: small whole numbers, whose sums are exact.
     let rounded = "x = bf16[64,32] convert(p0)\ny = bf16[32,64] convert(p1)\nROOT";
     let product = one(&["s8[64,32]", "s8[32,64]"], &format!("bf16[64,64] dot(x, y), {attributes}"));
     native(&product.replace("ROOT", rounded));

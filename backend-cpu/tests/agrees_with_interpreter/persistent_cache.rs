@@ -1,4 +1,5 @@
-//! Compiled programs are found on disk by another client; broken entries are compiled anew.
+//! Tests of the persistent cache: another client finds compiled programs on disk, and broken entries are compiled
+//! again.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +9,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
 
-/// Result of a module of one f32 on 3, compiled by a client of its own.
+/// Returns the result of a module of one f32 for 3, compiled by a new client.
 fn of_three(operation: &str, options: &CompileOptions) -> Scalar {
     let text = format!("HloModule m\nENTRY e {{\n p = f32[] parameter(0)\n ROOT r = f32[] {operation}(p, p)\n}}");
     let module = VerifiedModule::new(parse_module(&text).unwrap()).unwrap();
@@ -40,7 +41,7 @@ fn programs_are_found_on_disk() {
     assert_eq!(of_three("add", &options), Scalar::Float(6.0));
     let add = files(&programs).into_iter().find(|path| path != multiply).unwrap();
 
-    // A file that is used stays the file that it is; one that is not is written again.
+    // A used file is not rewritten; an invalid one is.
     let (whole, other) = (fs::read(multiply).unwrap(), fs::read(&add).unwrap());
     let number = || fs::metadata(multiply).unwrap().ino();
     let first = number();
@@ -52,14 +53,14 @@ fn programs_are_found_on_disk() {
         assert_eq!(fs::read(multiply).unwrap(), whole, "it was written again");
     }
 
-    // Other options are another program; without a wish for it nothing is kept.
+    // Other options identify another program; without `cache_programs` nothing is stored.
     let one_thread = CompileOptions { threads: std::num::NonZeroUsize::new(7), ..options.clone() };
     assert_eq!(of_three("multiply", &one_thread), Scalar::Float(9.0));
     assert_eq!(of_three("multiply", &CompileOptions { cache_programs: false, ..options }), Scalar::Float(9.0));
     assert_eq!(files(&programs).len(), 3);
 }
 
-/// Loops whose bodies have instructions of equal names. Names in a message are unique, so a module that was read back
+/// Loops whose bodies have instructions of equal names. Names in a protobuf are unique, so a module that was read back
 /// has other names.
 const LOOPS: &str = "HloModule loops
 cond { s = (s32[], f32[64,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
@@ -76,7 +77,7 @@ ENTRY main { x = f32[64,64] parameter(0) zero = s32[] constant(0)
   e = (s32[], f32[64,64]) while(d), condition=cond, body=body
   ROOT f = f32[64,64] get-tuple-element(e), index=1 }";
 
-/// A program that is read back takes the machine code that was written with it.
+/// A program that is read back uses the machine code that was stored with it.
 #[test]
 fn a_program_read_back_is_not_compiled_again() {
     let module = VerifiedModule::new(parse_module(LOOPS).unwrap()).unwrap();
@@ -85,13 +86,13 @@ fn a_program_read_back_is_not_compiled_again() {
     let optimized = compiler.run_hlo_passes(module, &options).unwrap();
     let executable = compiler.run_backend(optimized, &options).unwrap();
     let bytes = executable.serializer().unwrap().serialize().unwrap();
-    // Only code that was generated has a text, and only if one was asked for.
+    // Only generated code is dumped as text, and only if that was requested.
     let folder = tempfile::tempdir().unwrap();
     let watched = CompileOptions { dump_to: Some(folder.path().to_path_buf()), ..options };
     let loaded = compiler.loader().unwrap().load(&bytes, &watched).unwrap();
     let texts = |name: &(String, String)| name.0.ends_with(".ll");
     assert!(!loaded.dumps().iter().any(texts), "code was generated");
-    // Bytes without code are compiled: then there are texts.
+    // A stored program without code is compiled, and dumped.
     let module = xla_service::serialized::read("cpu", &bytes).unwrap().module;
     let bare = xla_service::serialized::write("cpu", &module, &[]).unwrap();
     let compiled = compiler.loader().unwrap().load(&bare, &watched).unwrap();

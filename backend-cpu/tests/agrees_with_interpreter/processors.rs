@@ -1,4 +1,5 @@
-//! Objects check the features of the processor that they run on, and choose among code for several processors.
+//! Tests that objects check the features of the processor that they run on, and dispatch among code for several
+//! processors.
 //!
 //! Older processors are emulated, if QEMU is installed: `cargo xtask setup --cross`.
 #![cfg(target_arch = "x86_64")]
@@ -10,7 +11,7 @@ use xla_service::{AotCompilationOptions, ConstantsIn};
 
 use crate::ahead_of_time::{compile, compile_all, driver, evaluated, file, link, run};
 
-/// 2^-24 where the multiplication and the subtraction are one instruction, as from x86-64-v3 on, and 0 otherwise.
+/// Returns 2^-24 if multiplication and subtraction are fused, as from x86-64-v3 on, otherwise 0.
 const FUSED: &str = "HloModule fused
     ENTRY main {
       one = f32[5] constant({1.000244140625, 1.000244140625, 1.000244140625, 1.000244140625, 1.000244140625})
@@ -28,7 +29,7 @@ fn options(cpus: &[&str]) -> AotCompilationOptions {
     AotCompilationOptions { cpus: cpus.iter().map(ToString::to_string).collect(), ..AotCompilationOptions::default() }
 }
 
-/// Status and first result of [`FUSED`] for these processors, on an emulated one or on this machine.
+/// Returns the status and first result of [`FUSED`] for processors, on an emulated processor or on this machine.
 fn outcome(cpus: &[&str], emulated: Option<&str>) -> (Option<i32>, f32) {
     let files = compile(FUSED, &options(cpus)).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -73,7 +74,7 @@ fn code_of_newer_processors_returns_a_status_on_older_ones() {
                 assert_eq!(outcome(&[cpu], Some(emulated)), of(runs, value), "{cpu} on {emulated}");
             }
         }
-        // One feature is enough to fail, and one that is taken away to run.
+        // A single missing feature makes the call fail.
         assert_eq!(outcome(&["x86-64-v4"], Some("Haswell")).0, Some(WRONG_PROCESSOR));
         assert_eq!(outcome(&["x86-64-v3"], Some("Haswell,-movbe")).0, Some(WRONG_PROCESSOR));
         assert_eq!(outcome(&["x86-64-v3"], Some("Haswell,-xsave")).0, Some(WRONG_PROCESSOR));
@@ -97,7 +98,7 @@ fn objects_for_several_processors_run_the_code_of_the_last_that_fits() {
 
 #[test]
 fn constants_of_several_processors_are_there_once() {
-    // A large constant, two programs, an argument that a result overwrites.
+    // A large constant, two programs, and an argument that a result overwrites.
     let numbers = (0..3000).map(|number| (number % 97).to_string()).collect::<Vec<String>>().join(", ");
     let text = |operation: &str| {
         format!(
@@ -124,7 +125,7 @@ fn constants_of_several_processors_are_there_once() {
         header.contains("processors x86-64, x86-64-v3, x86-64-v4, of which the last one is chosen that fits"),
         "{header}"
     );
-    // The oldest one fits always.
+    // The baseline is always supported.
     assert!(!header.contains("WRONG_PROCESSOR"), "{header}");
 }
 

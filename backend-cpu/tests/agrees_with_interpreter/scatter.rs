@@ -1,4 +1,4 @@
-//! Scatters of every kind.
+//! Tests of scatters of every kind.
 
 use xla_tests::agreement::programs::{
     SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, SCATTERS_OF_SEVERAL, scatter_of, scatters_far_out_of_range,

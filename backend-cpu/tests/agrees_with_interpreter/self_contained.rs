@@ -1,4 +1,4 @@
-//! Sorts, top-k, scatters and random state in programs compiled ahead of time, which have no library to call.
+//! Tests of sorts, top-k, scatters and random state in programs compiled ahead of time, which call no library.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use xla_tests::agreement::programs::{
 
 use crate::ahead_of_time::{agrees, agrees_on, compile, link, run};
 
-/// Element types that have an order.
+/// Element types with an order.
 const ORDERED: &[&str] = &[
     "pred",
     "s2",
@@ -40,7 +40,7 @@ const ORDERED: &[&str] = &[
     "f64",
 ];
 
-/// Entries of a program, as one that returns all of their values: each a type, an operation on `x` and the rest.
+/// Builder of an entry that returns several values, each with its shape and operation.
 #[derive(Default)]
 struct Several {
     computations: String,
@@ -76,7 +76,7 @@ impl Several {
     }
 }
 
-/// A comparator `before_...` of the first of two arrays, or of one alone, by one comparison.
+/// Returns a comparator `before_...` of the first of two arrays, or of a single array, by one comparison.
 fn comparator(ty: &str, direction: &str, order: &str, is_alone: bool) -> String {
     let others = if is_alone { "" } else { "i = s32[] parameter(2)\n  j = s32[] parameter(3)\n" };
     format!(
@@ -90,7 +90,7 @@ fn sorts_by_keys_of_every_type() {
     for &ty in ORDERED {
         let is_float = ty.starts_with('f') || ty.starts_with('b');
         let orders: &[&str] = match ty {
-            // Negative inputs are NaN, which a comparison alone does not order.
+            // Negative inputs are NaN, which a plain comparison does not order.
             "f8e8m0fnu" => &[", type=TOTALORDER"],
             _ if is_float => &["", ", type=TOTALORDER"],
             _ => &[""],
@@ -114,13 +114,13 @@ fn sorts_by_keys_of_every_type() {
                     program.result(&format!("({shape}, {places})"), &format!("sort({x}, {of}), {sort}_false"));
                 }
             }
-            // There is nothing in it that one processor has and another has not.
+            // The code does not depend on features of the processor.
             agrees_on(None, &flat(&program));
         }
     }
 }
 
-/// The program with results that are tuples as their elements.
+/// Returns the program with tuple results replaced by their elements.
 fn flat(program: &Several) -> String {
     let mut flat = Several {
         computations: program.computations.clone(),
@@ -200,7 +200,7 @@ fn sorts_by_any_comparator() {
     agrees(&parts(&sort_of("c128", "90", 0, &BY_PART.replace("f32", "f64")), "c128", "90"));
 }
 
-/// The program with the two arrays of its result in a tuple that the entry makes.
+/// Returns the program with the two arrays of its result in a tuple that the entry creates.
 fn parts(text: &str, ty: &str, dims: &str) -> String {
     let shapes = format!("({ty}[{dims}], s32[{dims}])");
     let (before, after) = text.rsplit_once("ROOT r").unwrap();
@@ -214,7 +214,7 @@ fn parts(text: &str, ty: &str, dims: &str) -> String {
     )
 }
 
-/// No element is lost, however odd the comparator: its places, sorted, are all places.
+/// No element is lost, whatever the comparator: the sorted indices are all indices.
 #[test]
 fn sorts_end_whatever_the_comparator_says() {
     let odd = [
@@ -295,7 +295,7 @@ fn scatters_of_several_arrays_and_in_place() {
     agrees(SCATTERS_OF_SEVERAL);
 }
 
-/// Compares all kinds of transform of these dimensions, for some batches. Operands are so small that sums of rounding
+/// Compares all kinds of transform of given dimensions, for some batches. Operands are small, so that sums of rounding
 /// errors are within the tolerance.
 fn transforms(real: &str, complex: &str, batches: &str, dims: &[usize]) {
     let (&last, outer) = dims.split_last().unwrap();
@@ -328,7 +328,7 @@ fn transforms(real: &str, complex: &str, batches: &str, dims: &[usize]) {
 #[test]
 fn fourier_transforms_of_every_kind() {
     for (real, complex) in [("f32", "c64"), ("f64", "c128")] {
-        // Powers of two, mixed radices, primes that are one radix, primes that are convolutions.
+        // Powers of two, mixed radices, primes computed as one radix, and primes computed by convolution.
         for n in [1, 2, 7, 64, 97, 120, 256, 257, 514, 1000] {
             transforms(real, complex, "", &[n]);
         }

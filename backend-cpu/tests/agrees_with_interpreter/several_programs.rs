@@ -1,4 +1,4 @@
-//! Several programs compiled ahead of time into one object, which have their constants in common.
+//! Tests of several programs compiled ahead of time into one object, which share their constants.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use xla_service::{AotCompilationOptions, ExternalCall};
 
 use crate::ahead_of_time::{compile, compile_all, file, link, run};
 
-/// Numbers of the constant that programs share.
+/// Number of elements of the shared constant.
 const COUNT: usize = 3000;
 
-/// A program that does that with its argument and a table.
+/// Returns a program that applies an operation to its argument and a table.
 fn with_table(name: &str, operation: &str, rest: &str) -> String {
     let mut table = String::new();
     for number in 0..COUNT {
@@ -113,7 +113,7 @@ fn names_of_programs_do_not_collide() {
     assert!(said(&[&plus, &times], &["a"]).contains("1 for 2 modules"));
     assert!(said(&[], &[]).contains("no module"));
     assert!(said(&[&plus, &times], &["a", "half"]).contains("the name of a program of the object"));
-    // The array `x_y` of one is the array `y` of the other.
+    // Array `x_y` of program `a` and array `y` of program `a_x` would define one name.
     let other = plus.replace("x = ", "x_y = ").replace("add(x,", "add(x_y,");
     let third = times
         .replace("x = ", "y = ")

@@ -1,4 +1,4 @@
-//! Sorts and the best elements of rows.
+//! Tests of sorts and top-k.
 
 use xla_tests::agreement::programs::{BY_PART, BY_SIZE_THEN_PLACE, sort_of};
 

@@ -1,4 +1,5 @@
-//! Objects for other systems are complete: their linkers take them without a library and without a warning.
+//! Tests that objects for other systems are complete: their linkers accept them without a library and without a
+//! warning.
 
 use object::macho::MachHeader64;
 use object::read::macho::MachOFile;
@@ -7,7 +8,7 @@ use xla_service::AotCompilationOptions;
 
 use crate::ahead_of_time::{file, module};
 
-/// A program with floating-point numbers.
+/// Program with floating-point numbers.
 const TEXT: &str = "HloModule halves
     ENTRY main {
       x = f32[40] parameter(0)

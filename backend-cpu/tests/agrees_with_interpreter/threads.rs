@@ -1,4 +1,4 @@
-//! Programs compiled ahead of time whose calls share their work among threads of the application.
+//! Tests of programs compiled ahead of time whose calls distribute their work over threads of the application.
 
 use std::num::NonZeroUsize;
 
@@ -9,7 +9,7 @@ use xla_tests::agreement::assert_close;
 
 use crate::ahead_of_time::{compile, driver, evaluated, file, link, run};
 
-/// Functions of an application that share work, and a way to count what they did.
+/// Functions of an application that execute tasks, and count them.
 const FUNCTIONS: &str = r"
 #include <pthread.h>
 static size_t tasks, most;
@@ -42,8 +42,9 @@ static void threads(void *pool, size_t count, void (*task)(void *, size_t), void
 static int calls;
 ";
 
-/// Compiles the program for three threads and runs it in C: without a function, with one that has no threads, and with
-/// one that starts them. The results must be the evaluator's, and the work shared in more than so many parts.
+/// Compiles the program for three threads and runs it in C: without a function, with one that runs tasks in descending
+/// order in the calling thread, and with one that starts threads. The results must be the evaluator's, and the work
+/// must be split into more than `least` tasks.
 fn agrees(text: &str, least: usize) {
     for (cpu, function) in
         [(None, "0"), (None, "backwards"), (Some("native"), "threads"), (Some("native"), "backwards")]

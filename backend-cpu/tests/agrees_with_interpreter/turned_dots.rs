@@ -1,14 +1,14 @@
-//! Dots whose right operand lies along what is added up, as weights do that somebody transposes: sums of lanes along K.
+//! Tests of dots whose right operand is contiguous along K, as are transposed weights: vector sums along K.
 
 use std::fmt::Write;
 
 use crate::ahead_of_time::agrees;
 use crate::native;
 
-/// Element types that are multiplied as they are stored.
+/// Element types that are multiplied without conversion.
 const TYPES: &[&str] = &["f32", "f64", "s32", "u32", "s64", "u64", "bf16", "f16", "c64"];
 
-/// M, N and K: fewer rows and columns than a tile has, as many, and remainders of both and of K.
+/// M, N and K: below the size of a tile, equal to it, and with remainders of each dimension.
 const SIZES: &[[usize; 3]] = &[
     [2, 2, 2100],
     [2, 40, 128],
@@ -23,7 +23,7 @@ const SIZES: &[[usize; 3]] = &[
     [1, 70, 130],
 ];
 
-/// The dots of those sizes, of that type, in one program.
+/// Returns dots of given sizes and a type, in one program.
 fn dots(ty: &str, sizes: &[[usize; 3]]) -> String {
     let (mut lines, mut shapes, mut names) = (String::new(), Vec::new(), Vec::new());
     for (number, [m, n, k]) in sizes.iter().enumerate() {
@@ -92,8 +92,8 @@ fn work_of_many_columns_is_shared() {
     native(&dots("f32", &[[4, 999, 517], [61, 130, 400]]));
 }
 
-/// The last lanes of K begin earlier than the remainder does: what lies there has been added before, and must not meet
-/// a zero as a factor.
+/// The last vector of K overlaps the previous ones. The overlapping elements were added before, and must not be
+/// multiplied by zero.
 #[test]
 fn infinities_before_the_remainder_are_added_once() {
     let row: Vec<&str> = (0..67).map(|k| if k == 60 { "inf" } else { "1" }).collect();

@@ -1,11 +1,11 @@
-//! Reductions over windows, scans, and select-and-scatter give the same values as in the reference evaluator.
+//! Tests of window reductions, scans, and select-and-scatter against the reference evaluator.
 
 use crate::native;
 
 /// Element types of every kind and width.
 const TYPES: &[&str] = &["pred", "s4", "u8", "s16", "u32", "s64", "f8e4m3fn", "bf16", "f16", "f64"];
 
-/// The number one, as a type's literals write it.
+/// Returns the literal of the number one in a type.
 fn one(ty: &str) -> &'static str {
     match ty {
         "pred" => "true",
@@ -14,12 +14,12 @@ fn one(ty: &str) -> &'static str {
     }
 }
 
-/// A combiner of one array, by its body on `a` and `b` of type `ty`.
+/// Returns a combiner of one array, by its operation on `a` and `b` of type `ty`.
 fn combiner(name: &str, ty: &str, op: &str) -> String {
     format!("{name} {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n ROOT c = {ty}[] {op}(a, b) }}\n")
 }
 
-/// A cumulative reduction along the dimension with a padding of `pad`.
+/// Returns a cumulative reduction along the dimension that is padded in `window`.
 fn cumulative(ty: &str, op: &str, init: &str, dims: &str, window: &str) -> String {
     format!(
         "HloModule m\n{}ENTRY main {{
@@ -88,7 +88,7 @@ fn running_totals_of_any_combiner_keep_their_order() {
     );
 }
 
-/// The greatest element of a window and where it is.
+/// Combiner that selects the greatest element of a window and its index.
 const BEST: &str = "best { v = f32[] parameter(0)
       i = s32[] parameter(1)
       w = f32[] parameter(2)
@@ -142,7 +142,7 @@ fn windows_of_every_shape() {
     }
 }
 
-/// Select-and-scatter by a comparison and a combiner.
+/// Returns a select-and-scatter by a comparison and a combiner.
 fn select_and_scatter(ty: &str, compare: &str, combine: &str, dims: &str, source: &str, window: &str) -> String {
     format!(
         "HloModule m
