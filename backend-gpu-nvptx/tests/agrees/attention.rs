@@ -1,4 +1,4 @@
-//! Attention: scores, their softmax and the products with the values in one kernel.
+//! Tests of attention: scores, softmax and the product with the values in one kernel.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use xla_hlo::{ElementType, Literal, Scalar, VerifiedModule, text::parse_module};
 use xla_service::{Client, CompileOptions, FallbackPolicy, Platform, PlatformRegistry, interpreter};
 use xla_tests::agreement::input;
 
-/// Compares results where tensor cores multiply: no further apart than what probabilities lose that are rounded to the
-/// values' type, times the largest value, 4.
+/// Compares results of tensor cores. The limit is the loss of rounding probabilities to the values' type, times the
+/// largest value, 4.
 fn agrees(text: &str, ty: ElementType) {
     agrees_within(text, |_| 2.0 * error(ty));
 }
 
-/// The most that a number of the size of 4 loses when it is rounded.
+/// Returns the maximum rounding error of numbers of magnitude 4.
 pub(crate) fn error(ty: ElementType) -> f64 {
     4.0 * if ty == ElementType::BF16 { 2f64.powi(-9) } else { 2f64.powi(-12) }
 }
 
-/// The same where threads do.
+/// Compares results of CUDA cores.
 fn agrees_of_few(text: &str, ty: ElementType) {
     let bits = match ty {
         ElementType::BF16 => 9,
@@ -32,8 +32,8 @@ pub(super) fn agrees_within(text: &str, limit: impl Fn(f64) -> f64) {
     agrees_on(backend_gpu_nvptx::emulated_platform(), text, limit);
 }
 
-/// Compares the program's results on a platform with the evaluator's: NaN where it has NaN, else no further apart than
-/// the limit for results of which the largest is given.
+/// Compares the program's results on a platform with the evaluator's: NaNs must agree, and other differences must be
+/// within `limit`, a function of the largest result.
 pub(crate) fn agrees_on(platform: Arc<dyn Platform>, text: &str, limit: impl Fn(f64) -> f64) {
     let name = platform.name().to_string();
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
@@ -76,13 +76,13 @@ fn floats(literal: &Literal) -> Vec<f64> {
     (0..literal.array_shape().element_count()).map(float).collect()
 }
 
-/// An attention's shapes, and what is between its dots.
+/// Shapes of an attention, and the operations between its dots.
 pub(crate) struct Case {
     pub ty: &'static str,
     /// Batch, queries, keys, elements of a head, elements of a value.
     pub sizes: [usize; 5],
     pub algorithm: &'static str,
-    /// `logits`, from `scores`.
+    /// Instructions that compute `logits` from `scores`.
     logits: String,
     extra: &'static str,
 }
@@ -112,7 +112,7 @@ impl Case {
         Case { logits, ..Case::new(ty, sizes) }
     }
 
-    /// The program; `last` computes `y` from `weights` and `v`.
+    /// Returns the program, which computes `y` from `weights` and `v`.
     pub(crate) fn text(&self) -> String {
         let Case { ty, sizes: [b, t, k, d, e], algorithm, logits, extra } = self;
         format!(
@@ -142,7 +142,7 @@ impl Case {
     }
 }
 
-/// With a NaN among the queries of row 3, infinities in row 7, and rows that see nothing from row 50 on.
+/// Returns the program with a NaN in row 3 of the queries, infinities in row 7, and fully masked rows from row 50 on.
 pub(crate) fn with_edges(case: &Case) -> String {
     let Case { ty, sizes: [b, t, k, d, _], .. } = case;
     let edges = format!(
@@ -202,7 +202,7 @@ fn of_rows_that_are_no_numbers_or_see_nothing() {
     }
 }
 
-/// Groups of queries share keys, a bias is added, and the values are the second dot's first operand.
+/// Groups of queries share keys, a bias is added, and the values are the second dot's left operand.
 #[test]
 fn of_grouped_queries_in_other_orders() {
     let text = "HloModule m
@@ -233,19 +233,19 @@ fn of_grouped_queries_in_other_orders() {
     agrees(text, ElementType::BF16);
 }
 
-/// `jax.nn.dot_product_attention` with a causal mask, as JAX 0.10 writes it: with as many heads of keys as of queries,
-/// and with a third of them.
+/// `jax.nn.dot_product_attention` with a causal mask, as JAX 0.10 writes it: with equal numbers of query and key heads,
+/// and with a third of key heads.
 #[test]
 fn of_jax() {
     agrees(include_str!("dot_product_attention.hlo"), ElementType::BF16);
     agrees(include_str!("dot_product_attention_of_groups.hlo"), ElementType::BF16);
 }
 
-/// Few queries, as of one new token: in full precision, of all of a group's and of a part's sizes.
+/// Few queries, as for one new token, in full precision, with a group's and a part's numbers of keys.
 #[test]
 fn of_few_queries() {
     for (name, ty) in TYPES {
-        // The last is in parts, which a second launch combines.
+        // The last case is split over keys, and a second launch combines the parts.
         for sizes in [[2, 1, 64, 16, 16], [3, 5, 99, 48, 80], [1, 8, 130, 128, 32], [1, 2, 2049, 64, 64]] {
             let case = Case { algorithm: "", ..Case::new(name, sizes) };
             agrees_of_few(&case.text(), ty);
@@ -256,8 +256,8 @@ fn of_few_queries() {
     agrees_of_few(&Case::new("bf16", [1, 8, 70, 256, 240]).text(), ElementType::BF16);
 }
 
-/// `jax.nn.dot_product_attention` of one query, with lengths and with groups of queries for each key, and what decoders
-/// write by hand, without a dimension of queries.
+/// `jax.nn.dot_product_attention` of one query, with sequence lengths and with groups of queries for each key, and
+/// hand-written decoders without a dimension of queries.
 #[test]
 fn of_one_token_in_jax() {
     agrees_of_few(include_str!("one_token_of_groups.hlo"), ElementType::BF16);

@@ -1,4 +1,4 @@
-//! Gradients of attentions: each in a kernel that computes scores again.
+//! Tests of gradients of attention: each is one kernel that recomputes the scores.
 
 use xla_hlo::ElementType;
 
@@ -6,11 +6,12 @@ use super::attention::{Case, TYPES, agrees_within, error, with_edges};
 
 /// Compares an attention and its gradients, as JAX derives them, with the evaluator's.
 fn gradients_agree(text: &str, ty: ElementType) {
-    // What probabilities and scores' gradients lose that are rounded to the operands' type, and the results to theirs.
+    // The limit is the loss of rounding probabilities and gradients of scores to the operands' type, and results to
+    // theirs.
     agrees_within(text, |largest| largest * error(ty));
 }
 
-/// The program of an attention with that of its gradients; `seen` is the mask of scores, if there is one.
+/// Returns the program of an attention extended with its gradients; `seen` is the mask of scores, if there is one.
 fn with_gradients(text: &str, case: &Case, seen: Option<&str>) -> String {
     let Case { ty, sizes: [b, t, k, d, e], algorithm, .. } = case;
     let text = text.replace("ROOT y", "y");

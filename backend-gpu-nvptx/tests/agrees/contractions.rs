@@ -1,4 +1,4 @@
-//! Dots and convolutions: matmul tiles of every size and element type, with prologues and epilogues.
+//! Tests of dots and convolutions: matmul tiles of every size and element type, with prologues and epilogues.
 
 use super::agrees;
 
@@ -86,7 +86,8 @@ fn matmuls_in_tiles_of_every_size() {
     agrees(&dot(["c128"; 3], ["700,16", "16,700", "700,700"], ROWS_BY_COLUMNS));
 }
 
-/// Operands that lie in memory in rows of 16 bytes: every order of dimensions, and edges in every direction.
+/// Operands with rows of 16-byte multiples (multistage kernels): every order of dimensions, and edges in every
+/// direction.
 #[test]
 fn matmuls_in_stages() {
     let orders = [
@@ -105,7 +106,7 @@ fn matmuls_in_stages() {
             agrees(&dot(["f16", "f16", "f32"], [&x, &y, &result], attributes));
         }
     }
-    // Rows and columns that are no multiples of anything, where K lies in rows.
+    // Odd numbers of rows and columns, with K contiguous.
     agrees(&dot(["bf16"; 3], ["131,72", "67,72", "131,67"], orders[1].1));
     agrees(&dot(["bf16", "bf16", "f32"], ["131,72", "72,88", "131,88"], orders[0].1));
     agrees(&dot(["f16"; 3], ["40,136", "67,40", "136,67"], orders[3].1));
@@ -126,7 +127,7 @@ fn matmuls_in_stages_in_batches_and_of_several_dimensions() {
             ["2,40,3,48", "2,44,3,48", "2,3,40,44"],
             "lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}",
         ),
-        // K of two dimensions that lie as one, and of two that do not.
+        // K of two dimensions that collapse to one, and of two that do not.
         (["70,6,16", "6,16,72", "70,72"], "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"),
         (["70,6,16", "72,6,16", "70,72"], "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,2}"),
         (["6,70,16", "6,16,72", "70,72"], "lhs_contracting_dims={0,2}, rhs_contracting_dims={0,1}"),
@@ -139,7 +140,7 @@ fn matmuls_in_stages_in_batches_and_of_several_dimensions() {
         agrees(&dot(["bf16"; 3], dims, attributes));
         agrees(&dot(["f16", "f16", "f32"], dims, attributes));
     }
-    // K in parts.
+    // Split K.
     agrees(&dot(["bf16"; 3], ["64,4104", "4104,64", "64,64"], ROWS_BY_COLUMNS));
     agrees(&dot(["bf16"; 3], ["70,4104", "62,4104", "70,62"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"));
 }
@@ -252,7 +253,7 @@ fn what_comes_after_a_convolution() {
 fn skinny_matmuls_of_every_element_type() {
     let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
     for ty in ["pred", "s8", "u16", "s32", "s64", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128"] {
-        // Neighbours of the many along the columns, and along the sum; either operand has the few.
+        // The larger operand is contiguous along the columns, and along K; either operand is the smaller one.
         agrees(&dot([ty; 3], ["3,512", "512,264", "3,264"], ROWS_BY_COLUMNS));
         agrees(&dot([ty; 3], ["3,512", "264,512", "3,264"], columns));
         agrees(&dot([ty; 3], ["264,512", "512,2", "264,2"], ROWS_BY_COLUMNS));
@@ -282,7 +283,7 @@ fn skinny_matmuls_of_every_size() {
 fn split_k_matmuls_of_every_element_type() {
     let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
     for ty in ["pred", "s4", "u8", "s16", "s32", "u64", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128"] {
-        // Tiles; then neighbours along the sum and along the columns.
+        // Tiles; then operands contiguous along K, and along the columns.
         agrees(&dot([ty; 3], ["18,2100", "2100,20", "18,20"], ROWS_BY_COLUMNS));
         agrees(&dot([ty; 3], ["2,32768", "4,32768", "2,4"], columns));
         agrees(&dot([ty; 3], ["2,32768", "32768,4", "2,4"], ROWS_BY_COLUMNS));

@@ -1,10 +1,10 @@
-//! Chains of operations of narrow floats: rounded once where that is allowed, and after each operation elsewhere.
+//! Tests of chains of operations of narrow floats: rounded once with excess precision, otherwise after each operation.
 
 use xla_hlo::{ElementType, Literal, Scalar, VerifiedModule, text};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
 
-/// The sum of 1 and thrice 2^-9 in bf16, the operands being arguments; half of the distance from 1 to the next number
-/// is 2^-8.
+/// Returns the sum of 1 and three times 2^-9 in bf16, with the operands as arguments. Half of the distance from 1 to
+/// the next number is 2^-8.
 fn sum(third: &str, excess_precision: bool) -> Scalar {
     let module = format!(
         "HloModule m
@@ -40,6 +40,6 @@ fn converts_round_always() {
     let converts = "e = f32[] convert(b)
           f = f32[] reduce-precision(e), exponent_bits=8, mantissa_bits=7
           c = bf16[] convert(f)";
-    // Two of the little ones are just half of the distance, and a tie goes to 1.
+    // Two of the small operands are half of the distance, and the tie rounds to 1.
     assert_eq!([false, true].map(|excess| sum(converts, excess)), [Scalar::Float(1.0); 2]);
 }

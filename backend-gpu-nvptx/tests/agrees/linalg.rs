@@ -1,4 +1,4 @@
-//! Cholesky factorisations and triangular solves: small matrices by one kernel, larger ones in blocks.
+//! Tests of Cholesky decompositions and triangular solves: small matrices by one kernel, larger ones in blocks.
 
 use xla_tests::agreement::programs::linalg::{decompositions, solves};
 
@@ -26,7 +26,7 @@ fn solves_in_every_form() {
     }
 }
 
-/// A diagonal matrix with one element that is not positive, in any block.
+/// Diagonal matrix with one element that is not positive, in any block.
 #[test]
 fn what_is_not_positive_definite_has_no_factor() {
     for (n, place) in [(3, 0), (40, 39), (64, 10), (100, 70), (100, 99)] {
@@ -52,7 +52,7 @@ fn what_is_not_positive_definite_has_no_factor() {
     }
 }
 
-/// The values of the other triangle do not count.
+/// The values of the other triangle are ignored.
 #[test]
 fn the_other_triangle_is_not_read() {
     for n in [20, 90] {

@@ -1,4 +1,4 @@
-//! Loops of small steps, each of which is one kernel; and those that are launched step by step.
+//! Tests of loops with small bodies, which are one kernel, and of loops that launch their bodies.
 
 use xla_hlo::VerifiedModule;
 use xla_hlo::text::parse_module;
@@ -7,20 +7,20 @@ use xla_service::{Client, CompileOptions, LoadedExecutable, PlatformRegistry};
 
 use super::agrees;
 
-/// A program with one loop.
+/// Program with one loop.
 struct Loop<'a> {
-    /// Types of the state's elements, `s0` and so on.
+    /// Types of the state's elements `s0`, `s1`, ...
     state: &'a [&'a str],
-    /// Instructions of the condition, of elements of the state.
+    /// Instructions of the condition, which reads elements of the state.
     condition: &'a str,
-    /// Instructions of the body, of elements of the state: the next ones are `n0` and so on.
+    /// Instructions of the body, which reads elements of the state; the next ones are `n0`, `n1`, ...
     body: &'a str,
-    /// Instructions of the entry: the first state is `i0` and so on.
+    /// Instructions of the entry; the initial state is `i0`, `i1`, ...
     entry: &'a str,
 }
 
 impl Loop<'_> {
-    /// The program, whose results are the last state.
+    /// Returns the program, whose results are the final state.
     fn text(&self) -> String {
         let tuple = format!("({})", self.state.join(", "));
         let elements = |of: &str| -> String {
@@ -57,11 +57,11 @@ impl Loop<'_> {
     }
 }
 
-/// A condition that counts with element 0 to element 1, which the program does not know.
+/// Condition that counts element 0 up to element 1, whose value is unknown at compile time.
 const BELOW: &str = "ROOT more = pred[] compare(s0, s1), direction=LT";
-/// The next counter, and the same bound.
+/// Increments the counter, and copies the bound.
 const COUNT: &str = "one = s32[] constant(1)\n n0 = s32[] add(s0, one)\n n1 = s32[] copy(s1)\n";
-/// A bound of that many rounds that the program does not know, from a parameter that is 0 somewhere.
+/// Returns a trip count that is unknown at compile time, from a parameter one of whose elements is 0.
 fn rounds(count: usize) -> String {
     format!(
         "p = s32[40] parameter(0)
@@ -76,7 +76,7 @@ fn rounds(count: usize) -> String {
     )
 }
 
-/// A program compiled for the emulated GPU.
+/// Compiles a program for the emulated GPU.
 fn compiled(text: &str) -> LoadedExecutable {
     let mut registry = PlatformRegistry::new();
     registry.register(backend_gpu_nvptx::emulated_platform());
@@ -89,7 +89,7 @@ fn thunks(text: &str) -> String {
     compiled(text).thunks().unwrap().to_string()
 }
 
-/// Whether the loop is a kernel, and nothing is launched from a loop's body.
+/// Whether the loop is a kernel, and no thunk is launched from a loop's body.
 fn is_one_kernel(text: &str) -> bool {
     let program = compiled(text);
     let thunks: Vec<&Thunk> = program.thunks().unwrap().walk().collect();
@@ -157,7 +157,7 @@ fn loops_of_no_round_of_one_and_of_many_launches() {
 
 #[test]
 fn newton_iterations_until_they_converge() {
-    // Each element is rounded as in the evaluator, so the number of rounds is the same.
+    // Each element is rounded as in the evaluator, so the trip count is equal.
     for size in [1, 31, 300, 1500] {
         let entry = format!(
             "x = f32[{size}] parameter(0)\n squares = f32[{size}] multiply(x, x)\n c = f32[] constant(0.5)

@@ -1,4 +1,4 @@
-//! Agreement of emulated kernels with the reference evaluator.
+//! Tests that compare emulated kernels with the reference evaluator.
 
 pub(crate) mod attention;
 mod attention_gradients;
@@ -17,7 +17,7 @@ mod tf32;
 pub(crate) mod warp_groups;
 mod widths;
 
-/// Runs a program on `gpu-emulated` and in the evaluator; no part of it may run elsewhere than in kernels.
+/// Runs a program on `gpu-emulated` and in the evaluator; all of it must run in kernels.
 fn agrees(text: &str) {
     xla_tests::agreement::assert_agrees(backend_gpu_nvptx::emulated_platform(), text);
 }

@@ -1,4 +1,4 @@
-//! Top-k of rows.
+//! Tests of top-k.
 
 use super::agrees;
 
@@ -92,7 +92,7 @@ fn nan_zeros_and_extremes_have_their_places() {
 
 #[test]
 fn more_than_a_few_are_selected_by_digits() {
-    // Of every width of keys, from 4 bits on; more are equal than a block sorts.
+    // Keys of every width from 4 bits on, with more equal keys than a block sorts.
     for ty in ["pred", "s4", "u8", "s16", "bf16", "f32", "u32", "s64", "f64", "f8e4m3fn"] {
         for largest in [true, false] {
             agrees(&top_k(ty, "3,", 1300, 20, largest));

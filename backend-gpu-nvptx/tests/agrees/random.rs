@@ -1,11 +1,11 @@
-//! Random numbers: the evaluator's, drawn from one counter.
+//! Tests of random numbers, which must equal the evaluator's and advance one state.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, FallbackPolicy, OptLevel, PlatformRegistry};
 
-/// The results of a program without parameters that is run several times, without host fallback where it runs in
-/// kernels.
+/// Returns the results of several runs of a program without parameters. Host fallbacks are not allowed if the platform
+/// runs kernels.
 fn runs(text: &str, platform: &str, opt_level: OptLevel) -> Vec<Literal> {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
@@ -18,7 +18,7 @@ fn runs(text: &str, platform: &str, opt_level: OptLevel) -> Vec<Literal> {
     results.map(|result| result.to_literal().expect("a download")).collect()
 }
 
-/// Equal, but for how functions round.
+/// Whether two scalars are equal up to the rounding of functions.
 fn near(a: Scalar, b: Scalar) -> bool {
     match (a, b) {
         (Scalar::Float(a), Scalar::Float(b)) => (a - b).abs() <= 1e-5,

@@ -1,8 +1,8 @@
-//! Reductions of several arrays and with combiners of all kinds, by thread groups.
+//! Tests of reductions of several arrays and with combiners of all kinds, by thread groups.
 
 use super::agrees;
 
-/// The largest element and its place, NaN before all, of equals the first; as JAX has it.
+/// Combiner for the largest element and its index, as in JAX: NaN first, the first one of equal elements.
 const ARGMAX: &str = "argmax {
       av = f32[] parameter(0)
       ai = s32[] parameter(1)
@@ -68,7 +68,7 @@ fn places_of_the_largest_in_parts() {
     ] {
         agrees(&argmax(dims, result, reduced, iota));
     }
-    // Nothing but NaN, of which the first wins; nothing but the least, beside which the init is.
+    // Only NaNs, of which the first is selected; only least values, which equal the init.
     for value in ["nan", "-inf"] {
         agrees(&format!(
             "HloModule m
@@ -125,7 +125,7 @@ fn combiners_of_one_array() {
     let adds = "sum = TY[] add(a, b)
                   one = TY[] constant(1)
                   ROOT r = TY[] multiply(sum, one)";
-    // An init that changes something counts once.
+    // An init that is not the identity is applied once.
     for (ty, init, body) in
         [("f64", "-0.5", adds), ("bf16", "3", adds), ("s32", "0", wraps), ("s64", "5", wraps), ("u8", "1", wraps)]
     {
@@ -177,7 +177,7 @@ fn a_complex_matmul_and_a_sum_side_by_side() {
     );
 }
 
-/// Columns that several threads reduce: of one dimension and of several, in turns of all threads and with a rest.
+/// Columns that several threads reduce: of one dimension and of several, with and without a remainder.
 #[test]
 fn columns_of_any_length() {
     for (dims, result, reduced) in [

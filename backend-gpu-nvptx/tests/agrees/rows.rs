@@ -1,8 +1,10 @@
-//! Rows that groups of threads reduce and use: in registers where each thread has few elements, in loops elsewhere.
+//! Tests of kernels in which thread groups reduce and use rows: in registers if a thread has few elements, otherwise in
+//! loops.
 
 use super::agrees;
 
-/// Sizes of rows: of a warp and of blocks, in one turn and in several, and some that are no multiple of the threads.
+/// Sizes of rows: of a warp and of blocks, in one iteration and in several, and sizes that are no multiple of the
+/// threads.
 const ROWS: &[usize] = &[10, 32, 33, 64, 96, 150, 256, 511, 768, 1000, 1024, 1536, 4096, 5003, 20001];
 
 const COMBINERS: &str = "
@@ -42,7 +44,7 @@ fn softmax() {
     }
 }
 
-/// Results of whole rows beside results of their elements, in all the widths that a thread loads at once.
+/// Results of whole rows together with results of their elements, in all load widths.
 #[test]
 fn sums_and_what_is_left_of_elements() {
     for element in ["bf16", "f16", "f32", "f64", "s8", "u16", "s32", "s64"] {
@@ -64,7 +66,7 @@ fn sums_and_what_is_left_of_elements() {
     }
 }
 
-/// One reduction needs the one before, of the same row and of it turned around, and elements that lie elsewhere.
+/// Reductions that depend on the previous one, of the row and of its reversal, and on elements with other indices.
 #[test]
 fn reductions_of_reductions() {
     for &row in ROWS {

@@ -1,8 +1,8 @@
-//! Scans with every combiner: short, long, in tiles, from either end.
+//! Tests of scans with every combiner: short, long, in tiles, from either end.
 
 use super::agrees;
 
-/// Running totals of that type along one dimension, written as a window with padding, of a sum.
+/// Returns running totals of a type along one dimension, written as a window with padding.
 fn scan_of(ty: &str, combiner: &str, init: &str, dims: &str, window: &str) -> String {
     format!(
         "HloModule m
@@ -83,7 +83,7 @@ fn scans_of_more_tiles_than_a_group_has() {
 
 #[test]
 fn scans_in_tiles_keep_zeros_and_what_is_no_number() {
-    // Zeros, then a subnormal number, infinities of both signs and what is no number.
+    // Zeros, then a subnormal number, infinities of both signs and NaN.
     let program = |combiner: &str, init: &str, zero: &str| {
         format!(
             "HloModule m
@@ -109,7 +109,7 @@ fn scans_in_tiles_keep_zeros_and_what_is_no_number() {
             }}"
         )
     };
-    // The lesser and the greater of two zeros are either.
+    // The minimum and the maximum of two zeros may have either sign.
     let kinds = [("add", "-0", "0"), ("add", "0", "0"), ("minimum", "inf", "-0"), ("maximum", "-inf", "-0")];
     for (combiner, init, zero) in kinds {
         agrees(&program(combiner, init, zero));

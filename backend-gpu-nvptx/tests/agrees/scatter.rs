@@ -1,4 +1,4 @@
-//! Scatters of every kind of combiner, element and arrangement.
+//! Tests of scatters with combiners, element types and dimension roles of every kind.
 
 use xla_tests::agreement::programs::{
     SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, SCATTERS_OF_SEVERAL, scatter_of, scatters_far_out_of_range,
@@ -12,7 +12,7 @@ fn scatters_of_every_element_type_and_combiner() {
         for body in ["add(a, b)", "copy(b)", "maximum(b, a)", "multiply(a, b)", "xor(a, b)"] {
             let is_defined = match body {
                 "maximum(b, a)" => !ty.starts_with('c'),
-                // Products of c128 are of no size that can be exchanged.
+                // c128 is too large for an atomic exchange of products.
                 "multiply(a, b)" => ty != "pred" && !ty.starts_with('c'),
                 "xor(a, b)" => !ty.starts_with(['f', 'b', 'c']),
                 _ => ty != "pred" || body != "add(a, b)",
@@ -26,7 +26,7 @@ fn scatters_of_every_element_type_and_combiner() {
                 ));
             }
         }
-        // In order.
+        // Ordered combiner.
         let ordered = format!("d = {ty}[] maximum(a, a)\n ROOT r = {ty}[] subtract(b, d)");
         if !ty.starts_with(['c', 'p']) {
             agrees(&scatter_of(ty, &ordered, ["7,19", "s32[40,1]", "40,19"], SCATTER_ROWS));
@@ -42,8 +42,8 @@ fn scatters_of_every_arrangement() {
     }
 }
 
-/// A scatter of an array of floats and one of integers, by a combiner of `a`, `k` (before) and `b`, `l` (updates) with
-/// results `x` and `y`.
+/// Returns a scatter of an array of floats and an array of integers, by a combiner of `a`, `k` (before) and `b`, `l`
+/// (updates) with results `x` and `y`.
 fn of_two(body: &str, [array, indices, updates]: [&str; 3], attributes: &str) -> String {
     format!(
         "HloModule m
@@ -66,12 +66,12 @@ fn of_two(body: &str, [array, indices, updates]: [&str; 3], attributes: &str) ->
     )
 }
 
-/// Combiners of two arrays: each by its own means, and bodies that need the order of updates.
+/// Combiners of two arrays: separable ones, and bodies that depend on the order of updates.
 const BODIES_OF_TWO: [&str; 6] = [
     "x = f32[] add(a, b)\n y = s32[] maximum(l, k)",
     "x = f32[] minimum(a, b)\n y = s32[] copy(l)",
     "x = f32[] copy(b)\n y = s32[] copy(l)",
-    // The greater, of equals the later, with its number.
+    // Selects the greater element with its number; of equal ones the later.
     "later = pred[] compare(b, a), direction=GE\n x = f32[] select(later, b, a)\n y = s32[] select(later, l, k)",
     "x = f32[] subtract(b, a)\n y = s32[] add(k, l)",
     "x = f32[] copy(a)\n twice = s32[] add(k, k)\n y = s32[] add(twice, l)",
@@ -98,7 +98,7 @@ fn scatters_whose_order_matters() {
     for (shapes, attributes) in SCATTER_ARRANGEMENTS.iter().copied() {
         agrees(&scatter_of("f32", "ROOT r = f32[] subtract(b, a)", shapes, attributes));
     }
-    // Larger elements than can be exchanged.
+    // Elements that are too large for an atomic exchange.
     agrees(&scatter_of("c128", "ROOT r = c128[] multiply(a, b)", ["9,3", "s32[8,1]", "8,3"], SCATTER_ROWS));
     agrees(&scatter_of(
         "f64",
@@ -145,7 +145,7 @@ fn scatters_of_several_arrays_and_of_one_twice() {
     agrees(SCATTERS_OF_SEVERAL);
 }
 
-/// Shapes of scatters that go by copies in shared memory: of points, also to one place, and of rows.
+/// Shapes of scatters that use copies in shared memory: of points, also to one element, and of rows.
 const MANY_TO_FEW: [([&str; 3], &str); 4] = [
     (["17", "s32[20001,1]", "20001"], SCATTER_POINTS),
     (["1", "s64[20480,1]", "20480"], SCATTER_POINTS),
@@ -153,7 +153,7 @@ const MANY_TO_FEW: [([&str; 3], &str); 4] = [
     (["7,19", "s32[4000,1]", "4000,19"], SCATTER_ROWS),
 ];
 
-/// A scatter whose updates are bounded, so that thousands of them are exact in any order.
+/// Returns a scatter whose updates are bounded, so that thousands of them are exact in any order.
 fn bounded_scatter_of(ty: &str, body: &str, shapes: [&str; 3], attributes: &str, bounds: [&str; 2]) -> String {
     let updates = format!("{ty}[{}]", shapes[2]);
     let dims = shapes[2];
@@ -199,7 +199,7 @@ fn scatters_of_many_updates_to_few_places() {
 
 #[test]
 fn scatters_of_many_narrow_floats_to_few_places() {
-    // Sums of few steps of a quarter are exact.
+    // Sums of few multiples of 0.25 are exact.
     let sums = [
         "ROOT r = bf16[] add(a, b)",
         "c = f32[] convert(a)\n d = f32[] convert(b)\n e = f32[] add(c, d)\n ROOT r = bf16[] convert(e)",
@@ -210,7 +210,7 @@ fn scatters_of_many_narrow_floats_to_few_places() {
             agrees(&bounded_scatter_of(ty, &body.replace("bf16", ty), shapes, SCATTER_POINTS, ["-0.25", "0.25"]));
         }
     }
-    // Computed in a narrower type, an identity would round what is there.
+    // An identity that is computed in a narrower type would round existing elements.
     let narrow = "c = bf16[] convert(a)\n d = bf16[] convert(b)\n e = bf16[] maximum(c, d)\n ROOT r = f32[] convert(e)";
     agrees(&scatter_of("f32", narrow, ["17", "s32[20001,1]", "20001"], SCATTER_POINTS));
 }
@@ -224,7 +224,7 @@ fn scatters_of_many_updates_to_few_places_of_several_arrays() {
 
 #[test]
 fn copies_keep_zeros_and_what_is_no_number() {
-    // Updates of the places 0 to 16, some of them only by zeros; all hold zeros of both signs or no numbers.
+    // Updates of indices 0 to 16, some of them only by zeros; the others are zeros of both signs or NaNs.
     let program = |combiner: &str, zero: &str| {
         format!(
             "HloModule m
@@ -248,7 +248,7 @@ fn copies_keep_zeros_and_what_is_no_number() {
             }}"
         )
     };
-    // The lesser and the greater of two zeros are either.
+    // The minimum and the maximum of two zeros may have either sign.
     for (combiner, zero) in [("add", "0"), ("minimum", "-0"), ("maximum", "-0")] {
         agrees(&program(combiner, zero));
     }

@@ -1,4 +1,4 @@
-//! Sorts: in one block, of runs that are merged, along any dimension.
+//! Tests of sorts: in one block, of merged runs, along any dimension.
 
 use xla_tests::agreement::programs::{BY_SIZE_THEN_PLACE, sort_of};
 
@@ -57,7 +57,7 @@ fn sorts_nan_and_zeros_as_the_comparator_says() {
 
 #[test]
 fn nan_that_the_comparator_says_nothing_of_cost_no_element() {
-    // Zeros in the place of NaN, sorted once more, are the same wherever the NaN were.
+    // NaNs are replaced by zeros and sorted again, so that the positions of NaNs do not matter.
     agrees(
         "HloModule m
         before {
@@ -82,7 +82,7 @@ fn nan_that_the_comparator_says_nothing_of_cost_no_element() {
 
 #[test]
 fn long_rows_are_sorted_by_digits() {
-    // Of one digit and two, with more tiles than one, of which the last is not full.
+    // One digit and two, with several tiles, the last of which is partial.
     for (ty, count) in [("pred", 9000), ("s4", 5000), ("u8", 12_289), ("f8e5m2", 4097), ("bf16", 40_001)] {
         agrees(&sort_of(ty, &count.to_string(), 0, LESS));
     }
@@ -98,7 +98,7 @@ fn wide_keys_are_sorted_by_digits() {
 
 #[test]
 fn elements_of_several_arrays_are_moved_by_digits() {
-    // Complex numbers move in two parts; the keys are those of the second array.
+    // Complex numbers move in two parts; the keys are in the second array.
     agrees(
         "HloModule m
         before {
@@ -122,7 +122,7 @@ fn elements_of_several_arrays_are_moved_by_digits() {
     );
 }
 
-/// A program that sorts floats of bits that are all special, or sorted, or random, with their places.
+/// Returns a program that sorts floats with given bits (special, sorted or random) together with their indices.
 fn sort_of_patterns(bits: &str, direction: &str, order: &str) -> String {
     format!(
         "HloModule m
@@ -145,7 +145,7 @@ fn sort_of_patterns(bits: &str, direction: &str, order: &str) -> String {
 
 #[test]
 fn special_floats_are_sorted_by_digits() {
-    // Every exponent of few: zeros, subnormal numbers, infinities and NaN of either sign with payloads, all often.
+    // Few different values of every kind: zeros, subnormal numbers, infinities and NaNs of either sign with payloads.
     let special = "mask = s32[] constant(-2139095037)
           masks = s32[140000] broadcast(mask), dimensions={}
           bits = s32[140000] and(random, masks)";

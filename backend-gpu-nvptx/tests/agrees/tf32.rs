@@ -1,4 +1,4 @@
-//! Matmuls that may use TF32: operands are rounded once, and only where allowed.
+//! Tests of matmuls that may use TF32: operands are rounded once, and only if allowed.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
@@ -22,7 +22,7 @@ fn program(dims: [&str; 3], operation: &str) -> String {
     )
 }
 
-/// The result of a program on a platform.
+/// Returns the result of a program on a platform.
 fn run(text: &str, platform: &str, inputs: &[Literal; 2], allow_tf32: bool) -> Literal {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
@@ -36,7 +36,7 @@ fn run(text: &str, platform: &str, inputs: &[Literal; 2], allow_tf32: bool) -> L
     results[0].to_literal().expect("a download")
 }
 
-/// The nearest number with 10 bits of fraction, of two the one further from zero.
+/// Returns the nearest number with 10 bits of fraction, ties away from zero.
 fn rounded(value: f64) -> f64 {
     if !value.is_finite() || value == 0.0 {
         return value;
@@ -59,7 +59,7 @@ fn all_rounded(literal: &Literal) -> Literal {
     Literal::from_fn(literal.array_shape(), value).expect("as large as the other one")
 }
 
-/// Numbers between -1 and 1 with all 24 bits; some are in the middle between two of TF32.
+/// Returns numbers between -1 and 1 with all 24 bits; some are ties between two TF32 numbers.
 fn irregular(salt: usize) -> impl FnMut(usize) -> f64 {
     move |i| {
         let hash = ((i + 1) * 0x9e37_79b9 + salt * 0x85eb_ca6b) as u32;
@@ -70,7 +70,7 @@ fn irregular(salt: usize) -> impl FnMut(usize) -> f64 {
     }
 }
 
-/// The evaluator's results for exact and for rounded operands; they differ.
+/// Returns the evaluator's results for exact and for rounded operands; they differ.
 fn both(text: &str, inputs: &[Literal; 2]) -> [Literal; 2] {
     let exact = run(text, interpreter::NAME, inputs, false);
     let with_tf32 = run(text, interpreter::NAME, &inputs.each_ref().map(all_rounded), false);
@@ -133,7 +133,7 @@ fn factors_of_few_bits_are_exact() {
     ] {
         agrees(&program(dims, &format!("dot(x, y), {ROWS_BY_COLUMNS}, {TF32}")));
     }
-    // Both operands in rows along K: they come in stages.
+    // Both operands contiguous along K, which multistage kernels load.
     for dims in [["72,64", "96,64", "72,96"], ["131,36", "67,36", "131,67"], ["300,20", "48,20", "300,48"]] {
         let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
         agrees(&program(dims, &format!("dot(x, y), {columns}, {TF32}")));
@@ -163,14 +163,14 @@ fn what_is_no_ordinary_number() {
         f64::NAN,
         f64::INFINITY,
         f64::NEG_INFINITY,
-        // Rounded, it is infinite.
+        // Rounds to infinity.
         f64::from(f32::MAX),
-        // Denormal, as it is and rounded.
+        // Subnormal, exact and rounded.
         1.5 * 2f64.powi(-130),
         (1.0 + 1023.5 / 1024.0) * 2f64.powi(-127),
         -0.0,
     ];
-    // A row of each; a column of large numbers, which bring the denormal ones back.
+    // A row of each value; a column of large numbers makes products of subnormal ones normal.
     let x = array(dims[0], |i| special.get(i / 64).copied().unwrap_or(1.0));
     let y = array(dims[1], |i| if i % 96 == 0 { 2f64.powi(120) } else { 1.0 });
     let text = program(dims, &format!("dot(x, y), {ROWS_BY_COLUMNS}, {TF32}"));

@@ -1,5 +1,5 @@
-//! Matmuls that warp groups multiply: tiles of every size, every order of dimensions, edges in every direction,
-//! batches, parts of K, and what comes after them.
+//! Tests of wgmma matmuls: tiles of every size, every order of dimensions, edges in every direction, batches, split K,
+//! and epilogues.
 
 use super::agrees;
 
@@ -21,13 +21,13 @@ const ORDERS: [([&str; 2], &str); 4] = [
     (["K,M", "N,K"], "lhs_contracting_dims={0}, rhs_contracting_dims={1}"),
 ];
 
-/// Dots of M, N and K in an order.
+/// Returns a dot of M, N and K in an order of dimensions.
 fn ordered((operands, attributes): ([&str; 2], &str), types: [&str; 2], [m, n, k]: [&str; 3]) -> String {
     let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', k));
     dot(types[0], types[1], [&x, &y, &format!("{m},{n}")], attributes)
 }
 
-/// Every order of dimensions, and edges everywhere.
+/// Returns dots with every order of dimensions, and edges everywhere.
 pub(crate) fn of_every_order() -> Vec<String> {
     let mut all = Vec::new();
     for order in ORDERS {
@@ -36,20 +36,20 @@ pub(crate) fn of_every_order() -> Vec<String> {
             all.push(ordered(order, ["f16", "f32"], sizes));
         }
     }
-    // Rows and columns that are no multiples of anything, where K lies in rows.
+    // Odd numbers of rows and columns, with K contiguous.
     all.push(dot("bf16", "f32", ["131,72", "67,72", "131,67"], ORDERS[1].1));
     all.push(dot("f16", "f16", ["131,72", "72,88", "131,88"], ORDERS[0].1));
     all
 }
 
-/// The largest tiles, of which there must be many, and those between.
+/// Returns dots for the largest tiles, which need many of them, and for those of medium size.
 pub(crate) fn of_every_size() -> Vec<String> {
     let sizes = [["1408", "3080", "72"], ["1032", "1096", "72"], ["520", "1160", "72"]];
     let both = |sizes| [ORDERS[0], ORDERS[3]].map(|order| ordered(order, ["bf16", "bf16"], sizes));
     sizes.into_iter().flat_map(both).collect()
 }
 
-/// Batches, and K and rows of several dimensions that lie as one.
+/// Returns dots with batches, and with K and rows of several dimensions that collapse to one.
 pub(crate) fn of_several_dimensions() -> Vec<String> {
     let batched = "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}";
     let heads = "lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}";
@@ -61,18 +61,18 @@ pub(crate) fn of_several_dimensions() -> Vec<String> {
         dot("f16", "f16", ["2,3,72,64", "2,64,3,80", "2,3,72,80"], values),
         dot("bf16", "bf16", ["70,6,16", "6,16,72", "70,72"], "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"),
         dot("bf16", "f32", ["5,14,64", "64,9,8", "5,14,9,8"], "lhs_contracting_dims={2}, rhs_contracting_dims={0}"),
-        // Batch dimensions that do not lie as one, as many as a map has.
+        // Batch dimensions that do not collapse, as many as a tensor map supports.
         dot("bf16", "f32", ["2,8,2,8,3,16", "2,2,3,64,16", "2,2,3,8,8,64"], three),
     ]
 }
 
-/// K in parts.
+/// Returns dots with split K.
 pub(crate) fn of_parts() -> Vec<String> {
     let sizes = [["64", "64", "4104"], ["136", "72", "6184"]];
     ORDERS.into_iter().flat_map(|order| sizes.map(|sizes| ordered(order, ["bf16", "f32"], sizes))).collect()
 }
 
-/// Infinities in a row: zeros beyond the edges are not multiplied by them into other results.
+/// Infinities in a row: the zeros beyond the edges must not be multiplied by them.
 const WITH_INFINITIES: &str = "HloModule m
     ENTRY main {
       x = bf16[72,40] parameter(0)
@@ -102,7 +102,7 @@ const WITH_EPILOGUE: &str = "HloModule m
       ROOT r = bf16[3,40,136] multiply(n, res)
     }";
 
-/// Rows of special numbers, and what comes after a product.
+/// Returns dots with rows of special numbers, and with an epilogue.
 pub(crate) fn with_more() -> Vec<String> {
     vec![WITH_INFINITIES.to_string(), WITH_EPILOGUE.to_string()]
 }

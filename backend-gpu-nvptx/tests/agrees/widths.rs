@@ -1,8 +1,8 @@
-//! Arrays so large that each thread computes as many elements as the widest access has.
+//! Tests of arrays large enough that each thread computes a full vector of the widest access.
 
 use super::agrees;
 
-/// Enough elements for the widest accesses of all types, and some that only narrower ones divide.
+/// Sizes with enough elements for the widest accesses of all types, and one that only narrower accesses divide.
 const SIZES: &[usize] = &[1 << 20, (1 << 18) + 4];
 
 #[test]
@@ -41,7 +41,7 @@ fn elements_of_several_types() {
     }
 }
 
-/// Fusions of a thousand instructions and more, of few values at a time and of more than registers hold: a thread
+/// Fusions of a thousand instructions and more, with few live values and with more than fit in registers: a thread
 /// computes fewer elements, or there are several kernels.
 #[test]
 fn large_fusions() {

@@ -1,4 +1,4 @@
-//! Measured choices: by the device's clock, of what computes the same, in loops as well.
+//! Tests of autotuning: candidates are measured by the device's clock, in loops as well.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn product(element: &str, rows: usize) -> String {
     )
 }
 
-/// Products in a loop, as many as an argument says.
+/// Returns dots in a loop, whose trip count is an argument.
 fn powers(element: &str, rows: usize) -> String {
     let (x, y) = (format!("{element}[{rows},128]"), format!("{element}[128,128]"));
     format!(
@@ -55,10 +55,10 @@ fn powers(element: &str, rows: usize) -> String {
     )
 }
 
-/// Option of the simulated device by which the fastest algorithms of cuBLASLt are wrong.
+/// Option of the simulated device that makes the fastest algorithms of cuBLASLt wrong.
 const WRONG: &str = "wrong=on";
 
-/// A client of a GPU with cuBLASLt.
+/// Returns a client of a GPU with cuBLASLt.
 fn client_with_library() -> Option<Client> {
     let client = client()?;
     let libraries = client.first_device().libraries();
@@ -76,13 +76,13 @@ fn arguments(text: &str, client: &Client) -> Vec<Literal> {
     leaves.map(|leaf| Literal::from_fn(&leaf.shape, |i| value(leaf.shape.element_type(), i)).unwrap()).collect()
 }
 
-/// Runs a program that may measure, compares its result with the evaluator's, and returns what is kept of it.
+/// Runs a program with autotuning, compares its result with the evaluator's, and returns the stored entries.
 fn measured(client: &Client, text: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     measured_in(folder.path(), client, text)
 }
 
-/// The same with a folder for what is kept.
+/// Runs a program like [`measured`], with a given folder for the stored entries.
 fn measured_in(folder: &Path, client: &Client, text: &str) -> Vec<Value> {
     let cache_dir = Some(folder.to_path_buf());
     let options = CompileOptions { autotune: true, cache_dir, ..CompileOptions::default() };
@@ -119,7 +119,7 @@ fn an_algorithm_that_answers_wrongly_never_wins() {
     if !is_simulated(&client) {
         return;
     }
-    // The second one has no workspace, so it is twice as fast.
+    // The second candidate has no workspace, so it is twice as fast.
     let candidate = &entries[0]["candidate"];
     if std::env::var("SIMULATED_GPU").is_ok_and(|options| options.contains(WRONG)) {
         assert_eq!(candidate["Library"], 0, "{entries:?}");
@@ -148,7 +148,7 @@ fn ways_of_our_own_are_measured_beside_a_library() {
     assert!(entry["work"]["call"].is_object() && entry["work"]["own"].is_string(), "{entry}");
 }
 
-/// Of a type that no library multiplies.
+/// A type that no library multiplies.
 #[test]
 fn ways_of_our_own_are_measured_among_themselves() {
     let Some(client) = client() else { return };
@@ -158,7 +158,7 @@ fn ways_of_our_own_are_measured_among_themselves() {
         assert!(entry["work"]["call"].is_null() && entry["work"]["own"].is_string(), "{entry}");
         let number = entry["candidate"]["Own"].as_u64().unwrap();
         assert!(number < 4, "{entry}");
-        // The clock counts instructions, of which the usual tiles, small for the sake of many blocks, have most.
+        // The clock counts instructions, and the default tiles, small for the sake of many blocks, have most of them.
         assert!(number > 0 || !is_simulated(&client), "{entry}");
     }
 }
@@ -174,7 +174,7 @@ fn a_way_that_is_not_there_is_measured_anew() {
     let other = whole.replace(&format!("\"Own\": {number}"), "\"Own\": 4000000000");
     assert_ne!(whole, other);
     fs::write(&path, other).unwrap();
-    // Another process, which has read nothing yet.
+    // A new client represents another process, which has read nothing yet.
     let Some(client) = self::client() else { return };
     let second = measured_in(folder.path(), &client, &text);
     assert!(second.len() == 1 && second[0]["candidate"]["Own"].as_u64().unwrap() < 4, "{second:?}");

@@ -1,4 +1,4 @@
-//! Time of runs by the device's clock: as graphs, and one by one.
+//! Tests of the device time of runs: as graphs, and with separate launches.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use xla_service::{Buffer, Client, CompileOptions, DeviceTimes};
 
 use super::{arguments, client, compiled, is_simulated};
 
-/// Products that wait for each other, two of them side by side.
+/// Dots that depend on each other, two of them concurrent.
 pub(super) const CHAIN: &str = "HloModule chain
     ENTRY main {
       x0 = f32[16,16] parameter(0)
@@ -16,7 +16,7 @@ pub(super) const CHAIN: &str = "HloModule chain
       ROOT x3 = f32[16,16] dot(x2, y2), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     }";
 
-/// A loop whose end nobody knows before it runs.
+/// Loop whose trip count is unknown at compile time.
 const LOOP: &str = "HloModule loop
     add {
       a = f32[] parameter(0)
@@ -39,7 +39,7 @@ const LOOP: &str = "HloModule loop
       ROOT w = f32[8] while(x), condition=cond, body=body
     }";
 
-/// A branch that is chosen by the first number.
+/// Returns a branch selected by the first number.
 fn branch(less: &str) -> String {
     format!(
         "HloModule branch
@@ -67,10 +67,10 @@ fn branch(less: &str) -> String {
     )
 }
 
-/// A branch that the device chooses.
+/// Branch that the device selects.
 const PLAIN: &str = "ROOT b = f32[300] negate(a)";
 
-/// A branch that draws random numbers, all of them 2: the host advances their counter.
+/// Branch that draws random numbers, all of them 2: the host advances the random state.
 const DRAWS: &str = "two = f32[] constant(2)
       twos = f32[300] rng(two, two), distribution=rng_uniform
       ROOT b = f32[300] multiply(a, twos)";
@@ -84,7 +84,7 @@ fn times(client: &Client, text: &str, options: &CompileOptions, runs: usize) -> 
     let times = program.device_time(&lists, ROUNDS).unwrap();
     assert_eq!(times.rounds.len(), ROUNDS);
     assert!(times.rounds.iter().all(|time| *time > Duration::ZERO && *time < Duration::from_secs(100)), "{times:?}");
-    // Whatever was timed, the program computes what it did.
+    // Measurement does not change the program's results.
     let result = |options: &CompileOptions| {
         let program = compiled(client, text, options);
         program.execute(&lists[0]).unwrap()[0].to_literal().unwrap()
@@ -108,7 +108,7 @@ fn more_runs_take_as_many_times_longer_as_graphs_and_without() {
             assert_eq!(one.recorded, many.recorded);
             assert_eq!(one.recorded.is_ok(), graphs, "{one:?}");
             if is_simulated(&client) {
-                // The clock tells milliseconds as f32.
+                // The clock returns milliseconds as f32.
                 assert!(nanoseconds(&many).abs_diff(6 * nanoseconds(&one)) <= 6, "{one:?} {many:?}");
             }
             nanoseconds(&one)

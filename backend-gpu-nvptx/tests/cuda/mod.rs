@@ -1,4 +1,4 @@
-//! Programs on a GPU, looked at from outside; without one the tests say so and pass.
+//! Tests of programs on a GPU; without one they report so and pass.
 
 mod autotune;
 mod device_time;
@@ -11,7 +11,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{Literal, Scalar, VerifiedModule};
 use xla_service::{Buffer, Client, CompileOptions, LoadedExecutable, Platform, PlatformRegistry};
 
-/// A client of the first GPU.
+/// Returns a client of the first GPU.
 fn client() -> Option<Client> {
     client_of(backend_gpu_nvptx::platform())
 }
@@ -27,7 +27,7 @@ fn compiled(client: &Client, text: &str, options: &CompileOptions) -> LoadedExec
     client.compile(&VerifiedModule::new(parse_module(text).unwrap()).unwrap(), options).unwrap()
 }
 
-/// So many lists of arguments, each in memory of its own.
+/// Returns `count` lists of arguments, each in separate memory.
 fn arguments(program: &LoadedExecutable, count: usize) -> Vec<Vec<Buffer>> {
     let leaf = |number: usize| {
         let shape = &program.signature().arguments()[number].shape;
@@ -37,7 +37,7 @@ fn arguments(program: &LoadedExecutable, count: usize) -> Vec<Vec<Buffer>> {
     (0..count).map(|_| (0..program.signature().arguments().len()).map(leaf).collect()).collect()
 }
 
-/// Whether times are those of a clock that counts instructions.
+/// Whether the clock counts instructions.
 fn is_simulated(client: &Client) -> bool {
     client.first_device().description().model.starts_with("Simulated")
 }

@@ -1,4 +1,4 @@
-//! Ranges of runs and thunks in a profiler.
+//! Test of the NVTX ranges of runs and thunks.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use xla_service::{Buffer, CompileOptions};
 use super::device_time::CHAIN;
 use super::{arguments, client_of, compiled};
 
-/// The profiler of tests/simulated-libraries, where the loader finds it.
+/// File name of the profiler of tests/simulated-libraries, found by the loader.
 const PROFILER: &str = "libsimulated-nvtx.so";
 
 #[test]
 fn runs_and_their_thunks_are_ranges_of_a_profiler() {
-    // One process has one profiler, and this one writes the ranges of all threads to one file.
+    // A process has one profiler, and this one writes the ranges of all threads to one file.
     if std::env::var_os("NEXTEST").is_none() {
         return;
     }
@@ -29,7 +29,7 @@ fn runs_and_their_thunks_are_ranges_of_a_profiler() {
     let thunks = run(false);
     run(true);
     let file = std::env::temp_dir().join(format!("simulated-nvtx-{}.txt", std::process::id()));
-    // Without the simulated profiler nobody listens, and programs run all the same.
+    // Without the simulated profiler programs run as well.
     if is_installed() {
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("chain\n{thunks}chain\n"));
         fs::remove_file(file).unwrap();

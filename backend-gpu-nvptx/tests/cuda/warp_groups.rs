@@ -1,4 +1,4 @@
-//! Programs whose products warp groups compute where the GPU has such groups, compared with the evaluator.
+//! Tests of wgmma programs, on GPUs that support it, against the evaluator.
 
 use xla_hlo::ElementType;
 use xla_tests::agreement::assert_agrees;
@@ -37,6 +37,6 @@ fn attention() {
         agrees(&Case::new(name, [1, 64, 300, 16, 256]).text(), ty);
         agrees(&with_edges(&Case::causal(name, [2, 136, 136, 32, 128], "-inf")), ty);
     }
-    // So many blocks that two groups are in each.
+    // Enough blocks for two warp groups in each.
     agrees(&Case::causal("bf16", [130, 128, 128, 64, 64], "-inf").text(), ElementType::BF16);
 }

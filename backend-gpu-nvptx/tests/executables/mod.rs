@@ -1,10 +1,10 @@
-//! Serialized programs: written, loaded again, and refused with a sentence where they cannot be loaded.
+//! Tests of serialized programs: written, loaded, and refused with a message if they cannot be loaded.
 
 use xla_hlo::{ElementType, Error, Literal, VerifiedModule, text};
 use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, Assembler, Client, CompileOptions, Platform, PlatformRegistry, serialized};
 
-/// A product and a reduction: kernels of several kinds, a call of the host, and scratch memory or not.
+/// A dot and a reduction: kernels of several kinds, a host call, and kernels with and without scratch memory.
 const MODULE: &str = "\
 HloModule program
 
@@ -61,7 +61,7 @@ fn what_is_loaded_gives_what_was_compiled() {
     let expected = client.compile(&module(), &options).unwrap().run(inputs()).unwrap();
     let loaded = client.load(&bytes, &options).unwrap();
     assert_eq!(loaded.run(inputs()).unwrap(), expected);
-    // And once more, from the loaded program.
+    // The loaded program is serialized again.
     let again = client.load(&loaded.serialize().unwrap(), &options).unwrap();
     assert_eq!(again.run(inputs()).unwrap(), expected);
 }
@@ -90,7 +90,7 @@ fn programs_that_cannot_be_loaded_are_refused() {
     let with = |code: &[u8]| serialized::write("gpu-emulated", &written.module, code).unwrap();
     assert!(refusal(&with(b"")).contains("no device code"));
     assert!(refusal(&with(b"\x63\0\0\0")).contains("version 99"));
-    // The code of a GPU's program under the other platform's name.
+    // The code of a GPU's program with the name of the emulated platform.
     let code = serialized::read("gpu", &gpu).unwrap().code;
     assert!(refusal(&with(&code)).contains("compiled for GPU sm_90, not for an emulated GPU"));
     for end in 4..written.code.len().min(2000) {

@@ -1,4 +1,4 @@
-//! Graphs of programs on a GPU, counted by what is logged of them.
+//! Tests of CUDA graphs of programs, counted in the log.
 
 use tracing::Level;
 use xla_hlo::text::parse_module;
@@ -7,8 +7,8 @@ use xla_service::{Client, CompileOptions, PlatformRegistry};
 
 use crate::log::Log;
 
-/// Products of small matrices, each a kernel, before and after a conditional that the host decides, since one of its
-/// branches draws random numbers; and another conditional, which the device decides.
+/// Dots of small matrices, each a kernel, before and after a conditional that the host evaluates, since one of its
+/// branches draws random numbers; and another conditional, which the device evaluates.
 const PROGRAM: &str = "HloModule m
 
 drawn {
@@ -60,7 +60,7 @@ fn programs_that_run_again_build_no_graphs_again() {
     let client = Client::for_device(&registry, "gpu", 0, Default::default()).unwrap();
     let module = VerifiedModule::new(parse_module(PROGRAM).unwrap()).unwrap();
     let program = client.compile(&module, &CompileOptions::default()).unwrap();
-    // Rows change places and are doubled: all products are exact.
+    // The matrix permutes and doubles rows, so all products are exact.
     let number = |i: usize| Scalar::Float(if i % 8 == (i / 8 + 1) % 8 { 2.0 } else { 0.0 });
     let matrix = Literal::from_fn(&ArrayShape::new(ElementType::F32, [8, 8]), number).unwrap();
     let arguments = |choice: i64| {

@@ -1,5 +1,5 @@
-//! Programs large enough for NVIDIA's libraries, on a GPU that has them, against the evaluator; else our kernels or
-//! nothing.
+//! Tests of programs large enough for NVIDIA's libraries, against the evaluator. Without the libraries they use this
+//! backend's kernels, and without a GPU they do nothing.
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
@@ -32,7 +32,7 @@ fn dot(types: [&str; 3], dims: [&str; 3], attributes: &str) -> String {
 const ROWS_BY_COLUMNS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 const ROWS_BY_ROWS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
 
-/// A layer of a filter with holes, its bias and its activation.
+/// Layer with a dilated filter, bias and activation.
 const LAYER_WITH_HOLES: &str = "HloModule m
     ENTRY main {
       x = f32[2,20,20,16] parameter(0)
@@ -46,8 +46,8 @@ const LAYER_WITH_HOLES: &str = "HloModule m
       ROOT r = f32[2,16,16,32] maximum(sum, zeros)
     }";
 
-/// A call that was lowered for a library and is done by kernels is told, once; nothing is told where the library does
-/// it.
+/// A call that was lowered for a library but is computed by kernels is logged once; nothing is logged if the library
+/// computes it.
 #[test]
 fn no_fallback_is_silent() {
     let platform = backend_gpu_nvptx::platform();
@@ -57,7 +57,7 @@ fn no_fallback_is_silent() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-    // In other processes of this test's binary somebody may have been first; then there is nothing to see.
+    // If another test of this process has set the subscriber, nothing can be checked.
     if tracing::subscriber::set_global_default(subscriber).is_err() {
         return;
     }
@@ -76,7 +76,7 @@ fn no_fallback_is_silent() {
         agrees(text);
     }
     let log = log.text();
-    // The simulated library has no plan with a bias for a filter with holes; what another one has is its own affair.
+    // The simulated library has no plan for a dilated filter with a bias; a real one may have.
     let found = &libraries.iter().find(|(library, _)| library == "cuDNN").unwrap().1;
     let told = log.matches("a kernel of this compiler goes on after a library's call").count();
     let is_simulated = found.as_ref().is_ok_and(|place| place.contains("simulated"));
@@ -154,7 +154,7 @@ fn a_matmul_with_a_factor_an_addend_and_a_bias() {
     );
 }
 
-/// `gelu` of a product, as JAX writes it, with a bias or without.
+/// Returns `gelu` of a dot, as JAX writes it, with or without a bias.
 fn gelu(ty: &str, bias: bool) -> String {
     let biased = if bias { "add(product, rows)" } else { "copy(product)" };
     format!(
@@ -191,7 +191,7 @@ fn gelu(ty: &str, bias: bool) -> String {
     .replace("T[", &format!("{ty}["))
 }
 
-/// Runs a program on a GPU, on the inputs that agreement is tested with, but for some numbers of the first one.
+/// Runs a program on a GPU, on the inputs of agreement tests with some elements of the first one replaced.
 fn run(text: &str, excess_precision: bool, others: &[(usize, f64)]) -> Option<(Vec<Literal>, Literal)> {
     let platform = backend_gpu_nvptx::platform();
     platform.check().ok()?;
@@ -233,7 +233,7 @@ fn gelu_of_a_matmul() {
     }
 }
 
-/// Nothing is asked of -inf, where NVIDIA's documents do not say what the library does.
+/// -inf is not tested, since NVIDIA's documentation does not specify its result.
 #[test]
 fn gelu_of_infinite_and_undefined_numbers() {
     let number = |scalar| if let Scalar::Float(number) = scalar { number } else { panic!("{scalar:?}") };
@@ -299,10 +299,10 @@ fn matmuls_in_a_row_and_in_a_loop() {
     );
 }
 
-/// A layer whose inputs are NaN at some places, with what comes after it: NaN is only where it belongs.
+/// Layer with some NaN inputs and an epilogue: NaNs must not spread to other results.
 #[test]
 fn a_layer_with_a_bias_and_an_activation() {
-    // In 16 bits the library rounds once, and a kernel twice: there `relu` alone.
+    // In 16 bits the library rounds once and a kernel twice; these cases have `relu` only.
     for (ty, sum) in [("f32", "add(c, bias)"), ("bf16", "copy(c)"), ("f16", "copy(c)")] {
         for (channels, dims) in [("{3}", "b01f_01io->b01f"), ("{3}", "b01f_o01i->b01f")] {
             let filter = if dims.contains("o01i") { "32,3,3,16" } else { "3,3,16,32" };
@@ -393,7 +393,7 @@ fn the_fastest_way_is_looked_for_and_kept() {
         let shape = ArrayShape::new(ElementType::F32, [128, 128]);
         client.buffer(&Literal::from_fn(&shape, |i| Scalar::Float(number(i))).unwrap()).unwrap()
     };
-    // A matrix times one that turns its columns around.
+    // A matrix times a permutation that reverses its columns.
     let turned = |i: usize| if i / 128 + i % 128 == 127 { 1.0 } else { 0.0 };
     let (x, y) = (array(|i| i as f64), array(turned));
     for _ in 0..2 {

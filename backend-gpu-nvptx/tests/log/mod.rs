@@ -1,13 +1,13 @@
-//! Texts that are logged, for tests that look at them.
+//! Captured log texts, for tests.
 
 use std::sync::{Arc, Mutex};
 
-/// A writer that keeps what it gets.
+/// Writer that keeps all output.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// All that was logged so far.
+    /// Returns all output so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }

@@ -1,4 +1,4 @@
-//! PTX of small programs, each of which shows one thing that kernels rely on.
+//! Snapshot tests of the PTX of small programs, each of which shows one property that kernels rely on.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use xla_hlo::{VerifiedModule, text};
 use xla_service::{AotCompilationOptions, Assembler};
 
-/// The PTX of a program for an architecture.
+/// Returns the PTX of a program for an architecture.
 fn ptx(module: &str, target: &str) -> String {
     let module = VerifiedModule::new(text::parse_module(module).unwrap()).unwrap();
     let compiler = backend_gpu_nvptx::platform().compiler();
@@ -21,8 +21,8 @@ fn ptx(module: &str, target: &str) -> String {
     texts.map(|file| String::from_utf8(file.bytes).unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// PTX without comments and declarations of registers; registers and labels are renumbered in the order of their first
-/// use.
+/// Returns PTX without comments and register declarations; registers and labels are renumbered in the order of their
+/// first use.
 fn plain(ptx: &str) -> String {
     let lines = ptx.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
     let lines = lines.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with(".reg"));
@@ -51,7 +51,7 @@ impl Names {
         text + rest
     }
 
-    /// `%r17` as the how-manieth of its kind it is; names without a number stay.
+    /// Renames `%r17` to its ordinal among names of its kind; names without a number are kept.
     fn name(&mut self, old: &str) -> String {
         let kind = old.trim_end_matches(|c: char| c.is_ascii_digit());
         if kind.len() == old.len() || kind.ends_with("_param_") {
@@ -75,7 +75,7 @@ fn kernels_of_programs() {
     assert!(!paths.is_empty());
     for path in paths {
         let (module, name) = (fs::read_to_string(&path).unwrap(), path.file_stem().unwrap().to_str().unwrap());
-        // Instructions of warp groups are those of one architecture alone.
+        // wgmma instructions need the architecture-specific target.
         let target = if name.starts_with("warp_groups") { "sm_90a" } else { "sm_90" };
         insta::assert_snapshot!(name, plain(&ptx(&module, target)), &module);
     }
