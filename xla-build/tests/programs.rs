@@ -1,4 +1,4 @@
-//! Programs compiled as a build script would, linked into programs of Rust, and run.
+//! Tests of programs compiled as by a build script, linked into Rust programs, and run.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn a_program_is_a_function() {
     ran(folder, MAIN);
 }
 
-/// Builds a program around the one in the folder, and runs it.
+/// Builds a Rust program that uses the compiled program in the folder, and runs it.
 fn ran(folder: &Path, main: &str) {
     std::fs::write(folder.join("main.rs"), main).unwrap();
     let built = Command::new("rustc")
