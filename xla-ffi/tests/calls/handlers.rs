@@ -1,4 +1,4 @@
-//! Handlers as a library in C would have them: they know nothing but offsets.
+//! Handlers as a C library would define them, which use only offsets of the API.
 #![expect(unsafe_code, reason = "functions of C")]
 
 use std::ffi::{CStr, c_void};
@@ -7,7 +7,7 @@ use std::ptr;
 
 use xla_ffi::FfiHandler;
 
-/// A handler.
+/// Handler function.
 pub type Function = unsafe extern "C" fn(*mut u8) -> *mut c_void;
 
 pub fn handler(function: Function) -> xla_hlo::Result<FfiHandler> {
@@ -16,23 +16,23 @@ pub fn handler(function: Function) -> xla_hlo::Result<FfiHandler> {
 }
 
 fn read<T: Copy>(address: usize) -> T {
-    // SAFETY: the tests read what the API says is there.
+    // SAFETY: the tests read only memory that the API provides.
     unsafe { ptr::with_exposed_provenance::<T>(address).read_unaligned() }
 }
 
 fn write<T>(address: usize, value: T) {
-    // SAFETY: the tests write where the API says that handlers may.
+    // SAFETY: the tests write only memory that the API allows handlers to write.
     unsafe { ptr::with_exposed_provenance_mut::<T>(address).write_unaligned(value) };
 }
 
-/// Calls a function of the table with a structure of words; returns its error.
+/// Calls a function of the API table with a structure of words; returns its error.
 fn call(frame: usize, function: usize, args: &mut [usize]) -> *mut c_void {
     let table: usize = read(frame + 16);
     let pointer: *const c_void = ptr::with_exposed_provenance(read::<usize>(table + 48 + 8 * function));
-    // SAFETY: the API says that a function of this type is there.
+    // SAFETY: by the API's contract this entry of the table is a function of this type.
     let function: Function = unsafe { std::mem::transmute(pointer) };
     args[0] = 8 * args.len();
-    // SAFETY: a structure of its arguments.
+    // SAFETY: the structure holds the function's arguments.
     unsafe { function(args.as_mut_ptr().cast()) }
 }
 
@@ -40,7 +40,7 @@ fn error(frame: usize, code: usize, message: &CStr) -> *mut c_void {
     call(frame, 0, &mut [0, 0, message.as_ptr().expose_provenance(), code])
 }
 
-/// Answers the question for the version, if it is asked.
+/// Writes the API version if the call is a metadata query; returns whether it is.
 fn tells_version(frame: usize, minor: i32) -> bool {
     let extension: usize = read(frame + 8);
     if extension == 0 {
@@ -53,7 +53,7 @@ fn tells_version(frame: usize, minor: i32) -> bool {
     true
 }
 
-/// The elements of operand or result 0.
+/// Returns the address of the elements of operand or result 0.
 fn data(frame: usize, list: usize) -> usize {
     assert_eq!(read::<i64>(frame + list + 16), 1);
     let buffer: usize = read(read(frame + list + 32));
@@ -67,7 +67,7 @@ fn fill(frame: usize, value: f32) {
     (0..4).for_each(|i| write(result + 4 * i, value));
 }
 
-/// A text of the frame.
+/// Returns a text of the frame.
 fn span(address: usize) -> String {
     let (start, len): (usize, usize) = (read(address), read(address + 8));
     (0..len).map(|i| char::from(read::<u8>(start + i))).collect()
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn scale(frame: *mut u8) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Inverts the bits of an operand of less than 256 bytes, as they lie in memory.
+/// Inverts the bits of an operand of less than 256 bytes, without interpreting its elements.
 pub unsafe extern "C" fn invert(frame: *mut u8) -> *mut c_void {
     let frame = frame.expose_provenance();
     if tells_version(frame, 3) {
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn use_runtime(frame: *mut u8) -> *mut c_void {
     call(frame, 10, &mut [0, 0, context, 100, memory[5]])
 }
 
-/// Asks for what is new in version 0.5: an extension of the run, its options, and the code of an error.
+/// Uses the functions that version 0.5 added: an extension of the run context, its options, and the code of an error.
 pub unsafe extern "C" fn ask_for_newer_things(frame: *mut u8) -> *mut c_void {
     let frame = frame.expose_provenance();
     if tells_version(frame, 5) {
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn ask_for_newer_things(frame: *mut u8) -> *mut c_void {
     assert_eq!(read::<i64>(options[3] + 16), 0);
     let error = error(frame, 8, c"code").expose_provenance();
     let mut details = [0, 0, error, 0, 99];
-    // These return nothing.
+    // These functions return nothing.
     call(frame, 1, &mut details);
     assert_eq!(details[4] as u32, 8);
     call(frame, 2, &mut [0, 0, error]);
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn ask_for_newer_things(frame: *mut u8) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Work for a thread: the frame's table, the future, and where the result goes.
+/// Task of a thread: the table's function that completes a future, the future, and the address of the result.
 struct Work {
     set: Function,
     future: usize,
@@ -196,11 +196,11 @@ struct Work {
 }
 
 unsafe extern "C" fn finish(work: *mut u8) -> *mut c_void {
-    // SAFETY: the work that `later` handed over.
+    // SAFETY: `work` is the task that `later` passed.
     let work = unsafe { Box::from_raw(work.cast::<Work>()) };
     (0..4).for_each(|i| write(work.result + 4 * i, 5.0_f32));
     let mut args = [24, 0, work.future];
-    // SAFETY: the table's function that makes a future available.
+    // SAFETY: `set` is the table's function that completes a future.
     unsafe { (work.set)(args.as_mut_ptr().cast()) }
 }
 
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn later(frame: *mut u8) -> *mut c_void {
     let mut future = [0, 0, 0];
     assert!(call(frame, 13, &mut future).is_null());
     let pointer: *const c_void = ptr::with_exposed_provenance(read::<usize>(read::<usize>(frame + 16) + 48 + 8 * 14));
-    // SAFETY: the API says that a function of this type is there.
+    // SAFETY: by the API's contract this entry of the table is a function of this type.
     let set: Function = unsafe { std::mem::transmute(pointer) };
     let work = Box::new(Work { set, future: future[2], result: data(frame, 80) });
     let task = (finish as *const c_void).expose_provenance();
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn of_the_future(frame: *mut u8) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Handler as one in Python: it stores its outcome in the frame, and its return value is not defined. It fills the
+/// Handler like one in Python: it stores its outcome in the frame, and its return value is undefined. It fills the
 /// result with its attribute `factor`; for 0 it stores no outcome, for -1 an error.
 pub unsafe extern "C" fn outcome_in_frame(frame: *mut u8) -> *mut c_void {
     let frame = frame.expose_provenance();

@@ -1,4 +1,4 @@
-//! Handlers in C, as programs call them: values, attributes, states, memory, futures, errors.
+//! Tests of handlers in C that programs call: values, attributes, states, memory, futures, errors.
 
 mod handlers;
 
@@ -15,7 +15,7 @@ fn run(function: Function, attributes: &str) -> Result<String> {
     run_on(function, attributes, "f32[2,2] {{1, 2}, {3, 4}}")
 }
 
-/// The same with another operand; the result has its shape.
+/// Evaluates a program like [`run`], with a given operand; the result has its shape.
 fn run_on(function: Function, attributes: &str, operand: &str) -> Result<String> {
     let x = text::parse_literal(operand)?;
     let shape = x.shape();
@@ -75,8 +75,8 @@ fn runs_have_neither_extensions_nor_options() {
     assert_eq!(run(handlers::ask_for_newer_things, "{}").expect("a result"), "f32[2,2] { { 1, 1 }, { 1, 1 } }");
 }
 
-/// The return value of a `ctypes` callback is not defined after an exception: the runtime must take it neither for an
-/// error nor for a success.
+/// The return value of a `ctypes` callback is undefined after an exception: the runtime must interpret it neither as an
+/// error nor as success.
 #[test]
 fn a_handler_left_by_an_exception_is_an_error() {
     let run = |factor: &str| run(handlers::outcome_in_frame, &format!("{{factor = {factor} : f32}}"));
