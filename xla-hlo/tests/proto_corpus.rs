@@ -1,5 +1,5 @@
-//! Serialised modules of the program corpus equal those of their text, if the corpus is checked out beside the
-//! repository.
+//! Tests that serialized modules of the program corpus equal those of their text, if the corpus is checked out next to
+//! the repository.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use xla_hlo::proto::{parse_module, serialize_module};
 use xla_hlo::{Error, Module, Op, VerifiedModule, text};
 
-/// `shared/corpus` beside the repository or further up.
+/// Returns `shared/corpus` next to the repository or in a parent folder.
 fn corpus() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().map(|dir| dir.join("shared/corpus")).find(|dir| dir.is_dir())
@@ -18,8 +18,8 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
     entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_dir()).collect()
 }
 
-/// The text of a module with instructions named by their place, in an order that follows from the graph alone; without
-/// parts that the message has no place for.
+/// Returns the text of a module with instructions named by their position, in an order that depends on the graph alone,
+/// without parts that protobuf does not represent.
 fn normalized(module: &Module) -> String {
     let mut module = module.clone();
     let attributes = module.attributes_mut();
@@ -46,7 +46,7 @@ fn normalized(module: &Module) -> String {
     let text = module.to_string();
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
-    // XLA serialised +0 for -0 of the text; the default comparison type of floats is not kept.
+    // XLA serialized -0 of the text as +0; the default comparison type of floats is not kept.
     lines.join("\n").replace("-0.0", "0").replace(", type=FLOAT", "")
 }
 

@@ -1,4 +1,4 @@
-//! Malformed protobuf: every error names its place, and nothing panics, hangs or exhausts memory.
+//! Tests of malformed protobuf: every error contains its location, and nothing panics, hangs or exhausts memory.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -18,7 +18,7 @@ fn module() -> HloModuleProto {
     HloModuleProto::decode(&bytes[..]).unwrap()
 }
 
-/// The module with instruction `i` of the entry computation changed.
+/// Returns the module with instruction `i` of the entry computation changed.
 fn with_instruction(i: usize, change: impl FnOnce(&mut HloInstructionProto)) -> HloModuleProto {
     with_computation(1, |computation| {
         let mut instruction = HloInstructionProto::decode(&computation.instructions[i][..]).unwrap();
@@ -127,7 +127,7 @@ fn truncated_messages_are_refused() {
     let bytes = module().encode_to_vec();
     parse_module(&bytes).unwrap();
     for length in 0..bytes.len() {
-        // Bytes cut after a field of the header are a module.
+        // Bytes cut after a field of the header are a valid module.
         if let Err(error) = parse_module(&bytes[..length]) {
             assert!(error.to_string().starts_with("serialised HLO: "), "{error}");
         }
@@ -142,7 +142,7 @@ fn nesting_is_limited() {
         let mut outer = Vec::new();
         prost::encoding::encode_key(4, prost::encoding::WireType::LengthDelimited, &mut outer);
         prost::encoding::encode_varint(deep.len() as u64, &mut outer);
-        // Built from the inside out, the front of the message alone: lengths do not fit, nesting does.
+        // Nested from the inside out, with only the front of each message: the lengths are wrong, the nesting is valid.
         outer.extend(deep.iter().take(4_000));
         deep = outer;
     }
@@ -157,7 +157,7 @@ fn nesting_is_limited() {
     assert!(error.contains("a tuple nests deeper than the 90 levels"), "{error}");
 }
 
-/// Every bit of a module flipped: an error with a place, or another module.
+/// Flipping any bit of a module gives an error with a location, or another module.
 #[test]
 fn flipped_bits_are_refused_or_mean_something() {
     let bytes = module().encode_to_vec();

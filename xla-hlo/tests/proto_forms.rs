@@ -1,5 +1,5 @@
-//! The corners of the protobuf form: messages around modules, ids, order, what has parts in protobuf and text in
-//! modules.
+//! Tests of special cases of the protobuf form: messages around modules, ids, order, and values that are structured in
+//! protobuf and text in modules.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use xla_hlo::proto::messages::{HloComputationProto, HloInstructionProto, HloModu
 use xla_hlo::proto::{parse_module, serialize_module};
 use xla_hlo::text;
 
-/// The text of a module after a round trip through protobuf.
+/// Returns the text of a module after a round trip through protobuf.
 fn round_trip(module: &str) -> String {
     let module = text::parse_module(module).unwrap_or_else(|e| panic!("{e}"));
     let bytes = serialize_module(&module).unwrap_or_else(|e| panic!("{e}"));
@@ -17,14 +17,14 @@ fn round_trip(module: &str) -> String {
     again.to_string()
 }
 
-/// A text that comes back as it is.
+/// Asserts that a round trip preserves a text.
 fn assert_kept(instructions: &str) {
     let text = format!("HloModule m\n\nENTRY e {{\n{instructions}\n}}\n");
     let printed = text::parse_module(&text).unwrap_or_else(|e| panic!("{e}")).to_string();
     assert_eq!(round_trip(&printed), printed);
 }
 
-/// A length-delimited field.
+/// Returns a length-delimited field.
 fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     prost::encoding::encode_key(number, prost::encoding::WireType::LengthDelimited, &mut out);
@@ -74,7 +74,7 @@ fn computations_come_in_any_order() {
     assert_eq!(parse_module(&reversed).unwrap().to_string(), expected);
 }
 
-/// Older producers count instructions through the module, without the computation in the upper half.
+/// Older producers number instructions across the module, without the computation in the upper half.
 #[test]
 fn ids_may_be_plain_numbers() {
     let plain = edited(CALLS, |proto| {

@@ -1,11 +1,11 @@
-//! Round trips over the program corpus, if it is checked out beside the repository.
+//! Tests of round trips over the program corpus, if it is checked out next to the repository.
 
 use std::path::{Path, PathBuf};
 
 use xla_hlo::Error;
 use xla_hlo::text::parse_module;
 
-/// `shared/corpus` beside the repository or further up.
+/// Returns `shared/corpus` next to the repository or in a parent folder.
 fn corpus() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().map(|dir| dir.join("shared/corpus")).find(|dir| dir.is_dir())
@@ -24,18 +24,18 @@ fn modules(corpus: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Text without insignificant white space, with negative zeros spelled as here.
+/// Returns the text without insignificant white space, with negative zeros in this printer's notation.
 fn essence(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     lines.map(|line| line.replace("-0,", "-0.0,").replace("-0}", "-0.0}")).collect()
 }
 
-/// Whether a text was written by XLA's printer, not by hand.
+/// Whether XLA's printer wrote a text.
 fn is_printed(text: &str) -> bool {
     text.contains("entry_computation_layout={") && text.contains("ENTRY %")
 }
 
-/// Without the corpus, there is nothing to check.
+/// Without the corpus the test does nothing.
 #[test]
 fn modules_round_trip() {
     let Some(corpus) = corpus() else { return };

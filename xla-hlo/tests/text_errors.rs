@@ -1,9 +1,10 @@
-//! Malformed text: every error names its place and the expected token, and nothing panics, hangs or exhausts memory.
+//! Tests of malformed text: every error contains its location and the expected token, and nothing panics, hangs or
+//! exhausts memory.
 
 use xla_hlo::text::{parse_literal, parse_module, parse_shape};
 use xla_hlo::{Error, Module, Result};
 
-/// The body of a module around one instruction under test; `a`, `b` are `f32[2,3]`, `i` is `s32[]`.
+/// Returns a module with one instruction under test; `a`, `b` are `f32[2,3]`, `i` is `s32[]`.
 fn with(line: &str) -> String {
     format!(
         "HloModule m\n\nsum {{\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}}\n\n\
@@ -136,7 +137,7 @@ fn long_lines_are_cut() {
     insta::assert_snapshot!(message(parse_module(&format!("HloModule m main {{ {text} }}"))));
 }
 
-/// Names, numbers and strings of any length are cited in part.
+/// Long names, numbers and strings are truncated in messages.
 #[test]
 fn citations_are_short() {
     let long = "9".repeat(100_000);
@@ -182,13 +183,13 @@ fn truncated_anywhere() {
     assert_eq!(whole.instruction_count(), 13);
     let complete = SMALL.trim_end().len();
     let accepted = (0..complete).map(|end| &SMALL[..end]).filter(|text| parse_module(text).is_ok());
-    // A text cut between computations is a module of those before.
+    // A text cut between computations is a module of the previous ones.
     for text in accepted {
         assert!(text.trim_end().ends_with("\n}") || text.trim_end().ends_with("*/"), "accepted {text}");
     }
 }
 
-/// Every byte replaced by others, and left out: an answer, never a panic.
+/// Replacing or deleting any byte gives a result or an error, but no panic.
 #[test]
 fn garbled_anywhere() {
     let bytes = SMALL.as_bytes();
@@ -207,7 +208,7 @@ fn garbled_anywhere() {
     assert!(refused > bytes.len() * 10, "only {refused} of the garbled texts were refused");
 }
 
-/// Runs on the stack that a thread gets by default.
+/// Runs a function on a stack of the default size of threads.
 fn on_a_small_stack<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::Builder::new().stack_size(2 << 20).spawn(f).expect("a thread").join().expect("no overflow")
 }
@@ -244,7 +245,7 @@ fn nesting_is_limited() {
                     result.unwrap_or_else(|e| panic!("{e}"));
                 }
             }
-            // Braces in attributes and literals are no recursion.
+            // Braces in attributes and literals do not recurse.
             for value in [deep("{", "", "}", n), deep("[", "", "]", n)] {
                 message(parse_module(&with(&format!("r = f32[2,3] transpose(a), dimensions={value}"))));
                 message(parse_module(&with(&format!("r = f32[2,3] constant({value})"))));
@@ -253,7 +254,7 @@ fn nesting_is_limited() {
     });
 }
 
-/// The module of the deepest text that is accepted can be printed, copied and dropped.
+/// The module of the deepest accepted text can be printed, copied and dropped.
 #[test]
 fn the_deepest_module_is_safe() {
     on_a_small_stack(|| {
@@ -265,7 +266,7 @@ fn the_deepest_module_is_safe() {
     });
 }
 
-/// Sizes in text demand no memory before there is as much text.
+/// Sizes in text allocate no memory beyond the size of the text.
 #[test]
 fn sizes_are_not_trusted() {
     for line in [
@@ -277,12 +278,12 @@ fn sizes_are_not_trusted() {
     ] {
         message(parse_module(&with(line)));
     }
-    // No elements, many of them: nothing to store and nothing to print.
+    // An empty array with a large dimension: nothing to store and nothing to print.
     let module = parse_module(&with("r = f32[1000000000000,0] constant({...})")).expect("the array is empty");
     assert!(module.to_string().contains("constant({...})"));
 }
 
-/// A long text is read in linear time: twenty times the text, about twenty times the time, far below a timeout.
+/// A long text is parsed in linear time: twenty times the text takes about twenty times as long, far below a timeout.
 #[test]
 fn long_texts_are_read_in_linear_time() {
     let n = 200_000;

@@ -1,9 +1,9 @@
-//! Corner cases of the text form: hand-written modules and their printed form.
+//! Tests of corner cases of the text form: hand-written modules and their printed form.
 
 use xla_hlo::text::{PrintOptions, parse_literal, parse_module, parse_shape, print_module};
 use xla_hlo::{Literal, Module};
 
-/// Reads a module, checks that printing it is a fixed point, and returns the printed text.
+/// Parses a module, checks that printing it is a fixed point, and returns the printed text.
 fn printed(text: &str) -> String {
     let module = parse(text);
     let printed = module.to_string();
@@ -102,7 +102,7 @@ fn computations_in_attributes_and_operands() {
     ));
 }
 
-/// Shapes that the operation's rule infers need not be written.
+/// Shapes that the operation's rule infers can be omitted.
 #[test]
 fn shapes_left_out() {
     insta::assert_snapshot!(body(

@@ -1,4 +1,4 @@
-//! Text that XLA's own modules have and that was refused here: it is read, valid, printed, and read again.
+//! Tests of text in XLA's own modules that was once rejected: it is parsed, valid, printed, and parsed again.
 
 use prost::Message;
 use xla_hlo::eval::evaluate;
@@ -11,7 +11,7 @@ const CALLED: &str = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r
     twice { a = f32[4] parameter(0) x = f32[4] fusion(a), kind=kLoop, calls=neg \
             ROOT y = f32[4] fusion(x), kind=kLoop, calls=neg }\n";
 
-/// A valid module of those instructions over `a: f32[4]`; printing it is a fixed point.
+/// Returns a valid module of instructions over `a: f32[4]`; printing it must be a fixed point.
 fn valid(header: &str, instructions: &str) -> VerifiedModule {
     let text = format!("HloModule m{header}\n{CALLED}ENTRY main {{\n a = f32[4] parameter(0)\n {instructions}\n}}");
     let module = parse_module(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -27,7 +27,7 @@ fn refusal(header: &str, instructions: &str) -> String {
     error.unwrap_or_else(|| panic!("{text}: is taken")).message().to_string()
 }
 
-/// The text that comes back from protobuf.
+/// Returns the module after a round trip through protobuf.
 fn through_proto(module: &Module) -> Module {
     proto::parse_module(&proto::serialize_module(module).unwrap()).unwrap()
 }
@@ -58,7 +58,7 @@ fn words_in_upper_and_lower_case() {
         let text = valid("", &instructions).to_string();
         assert!(text.contains(printed), "{text} lacks {printed}");
     }
-    // XLA knows these in one case only.
+    // XLA accepts these keywords in one case only.
     assert!(refusal("", "ROOT c = pred[4] compare(a, a), direction=lt").contains("attribute direction"));
     assert!(refusal("", "ROOT c = f32[4] fusion(a), kind=KLOOP, calls=neg").contains("attribute kind"));
 }
@@ -96,7 +96,7 @@ fn channel_zero() {
         "ROOT r = f32[4] all-reduce(a), channel_id=0, replica_groups={{0}}, use_global_device_ids=true, to_apply=add";
     let module = valid("", all_reduce);
     assert!(module.to_string().contains("channel_id=0"));
-    // In protobuf 0 is no channel, which would change what the groups number.
+    // In protobuf 0 means no channel, which would change the meaning of the groups.
     assert!(proto::serialize_module(&module).unwrap_err().message().contains("channel_id=0 cannot be written"));
     valid("", "ROOT r = f32[4] collective-permute(a), channel_id=0, source_target_pairs={{0,0}}");
     let send = "t = token[] after-all()\n s = (f32[4], u32[], token[]) send(a, t), channel_id=0\n \
@@ -119,7 +119,7 @@ fn fusions_of_one_computation() {
     }
 }
 
-/// A message with a computation that two fusions call, as XLA writes one.
+/// A protobuf with a computation that two fusions call, as XLA writes one.
 #[test]
 fn fusions_of_one_computation_in_a_message() {
     let text = "x = f32[4] fusion(a), kind=kLoop, calls=neg\n ROOT r = f32[4] fusion(x), kind=kLoop, calls=neg";

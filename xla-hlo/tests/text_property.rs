@@ -1,4 +1,4 @@
-//! Random modules, right or wrong as programs, come back from their text exactly as they were.
+//! Property tests: random modules, valid or invalid, survive a round trip through text exactly.
 
 use proptest::prelude::*;
 use xla_hlo::ops::*;
@@ -10,11 +10,11 @@ use xla_hlo::{
     TileDim, TiledSharding,
 };
 
-/// A stream of random choices; 0 when it runs dry, so that shorter streams are simpler modules.
+/// Stream of random choices; 0 after its end, so that shorter streams are simpler modules.
 struct Choices {
     stream: Vec<u32>,
     at: usize,
-    /// A computation that no instruction calls yet; a fusion has one of its own.
+    /// Computation that no instruction calls yet; a fusion must be the only caller of its computation.
     unowned: Option<CompId>,
 }
 
@@ -120,7 +120,7 @@ impl Choices {
         }
     }
 
-    /// Any bytes that are elements: for floats every pattern, NaN payloads included.
+    /// Returns a literal of arbitrary bits: for floats every pattern, including NaN payloads.
     fn literal(&mut self) -> (Shape, Literal) {
         if self.below(6) == 0 {
             let (shapes, literals) = self.list(3, Choices::literal).into_iter().unzip();
@@ -169,7 +169,7 @@ impl Choices {
         }
     }
 
-    /// An operation and how many operands it gets.
+    /// Returns an operation, and its number of operands.
     fn operation(&mut self, callee: CompId) -> (Op, usize) {
         match self.below(30) {
             0 => (Unary { op: self.pick(UnaryOp::ALL), accuracy: self.accuracy() }.into(), 1),
@@ -229,7 +229,7 @@ impl Choices {
         }
     }
 
-    /// A dot with any dimensions, precision and algorithm.
+    /// Returns a dot with arbitrary dimensions, precision and algorithm.
     fn dot(&mut self) -> Op {
         let precisions = [Precision::High, Precision::Highest];
         let precision = if self.flip() { vec![self.pick(&precisions), self.pick(&precisions)] } else { Vec::new() };
@@ -243,7 +243,7 @@ impl Choices {
         Dot { dims, precision, algorithm }.into()
     }
 
-    /// A fusion, once in a module: a computation has one fusion at most. A call of `callee` after that.
+    /// Returns a fusion, once in a module, since a computation has one fusion at most; after that a call of `callee`.
     fn fusion(&mut self, callee: CompId) -> Op {
         let kind = self.pick(&[FusionKind::Loop, FusionKind::Input, FusionKind::Output, FusionKind::Custom]);
         let aliases =
@@ -254,7 +254,7 @@ impl Choices {
         }
     }
 
-    /// A gather with any dimensions.
+    /// Returns a gather with arbitrary dimensions.
     fn gather(&mut self) -> Op {
         Gather {
             offset_dims: self.indices(),
@@ -269,7 +269,7 @@ impl Choices {
         .into()
     }
 
-    /// A scatter with any dimensions.
+    /// Returns a scatter with arbitrary dimensions.
     fn scatter(&mut self, callee: CompId) -> Op {
         Scatter {
             update_window_dims: self.indices(),
@@ -435,7 +435,7 @@ proptest! {
         prop_assert_eq!(again.to_string(), printed);
     }
 
-    /// A module that is serialised and read is serialised as the same bytes.
+    /// Serializing a module that was parsed from bytes returns these bytes.
     #[test]
     fn serialised_modules_round_trip(stream in proptest::collection::vec(any::<u32>(), 0..600)) {
         let module = Choices { stream, at: 0, unowned: None }.module();
@@ -444,12 +444,12 @@ proptest! {
                 let again = proto::parse_module(&bytes).unwrap_or_else(|e| panic!("{e}\n{module}"));
                 prop_assert_eq!(proto::serialize_module(&again).unwrap(), bytes, "{}", module);
             }
-            // Some numbers that text takes have no room in protobuf.
+            // Some numbers that text can express do not fit into protobuf.
             Err(error) => prop_assert!(error.message().contains("cannot be serialised"), "{}", error),
         }
     }
 
-    /// Anything is either a module or an error with a place.
+    /// Any input is a module or an error with a location.
     #[test]
     fn noise_is_refused(pieces in proptest::collection::vec(0usize..40, 0..60)) {
         const PIECES: [&str; 40] = [

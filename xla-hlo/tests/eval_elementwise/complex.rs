@@ -1,4 +1,4 @@
-//! Functions of complex numbers: special values, branch cuts and accuracy against tables; arithmetic.
+//! Tests of functions of complex numbers: special values, branch cuts and accuracy against tables; arithmetic.
 
 use xla_hlo::ops::{Binary, BinaryOp, Compare, CompareDirection, Unary, UnaryOp};
 use xla_hlo::{ElementType, Literal, Scalar};
@@ -38,7 +38,7 @@ fn named(name: &str) -> UnaryOp {
     *UnaryOp::ALL.iter().find(|op| op.opcode().name() == name).unwrap()
 }
 
-/// Equal but for rounding: NaN as NaN, infinities and zeros with their signs, numbers to ten digits.
+/// Whether two numbers agree up to rounding: NaNs, infinities and zeros with their signs, other numbers to ten digits.
 fn alike(found: f64, expected: f64) -> bool {
     if expected.is_nan() || found.is_nan() {
         return found.is_nan() && expected.is_nan();
@@ -49,8 +49,8 @@ fn alike(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e-10 * expected.abs()
 }
 
-/// Whether C leaves the sign of a zero or an infinite part open: where an argument is NaN, or a part that turns is
-/// infinite.
+/// Whether C does not specify the sign of a zero or an infinite part: an argument is NaN, or the part that is an angle
+/// is infinite.
 fn is_sign_open(op: UnaryOp, z: Parts) -> bool {
     let turns = if matches!(op, UnaryOp::Sine | UnaryOp::Cosine | UnaryOp::Tan) { z.0 } else { z.1 };
     z.0.is_nan() || z.1.is_nan() || turns.is_infinite()
@@ -79,7 +79,7 @@ fn special_values_are_those_of_c() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The distance from the exact value, in units of its size, is a few roundings.
+/// The relative error is at most a few roundings.
 #[test]
 fn values_are_accurate() {
     let mut checked = 0;
@@ -99,7 +99,7 @@ fn arithmetic() {
     assert_eq!(binary(BinaryOp::Subtract, (1.0, 2.0), (3.0, -5.0)), (-2.0, 7.0));
     assert_eq!(binary(BinaryOp::Multiply, (1.0, 2.0), (3.0, -5.0)), (13.0, 1.0));
     assert_eq!(binary(BinaryOp::Divide, (13.0, 1.0), (3.0, -5.0)), (1.0, 2.0));
-    // Neither the squares of the divisor nor the products overflow or vanish.
+    // Neither the squares of the divisor nor the products overflow or underflow.
     assert_eq!(binary(BinaryOp::Divide, (1e300, 1e300), (1e300, -1e300)), (0.0, 1.0));
     assert_eq!(binary(BinaryOp::Divide, (1e-300, 1e-300), (1e-300, -1e-300)), (0.0, 1.0));
     assert_eq!(binary(BinaryOp::Divide, (1e200, 1e-200), (1.0, 0.0)), (1e200, 1e-200));
@@ -130,7 +130,7 @@ fn powers() {
 fn angles() {
     let angle = binary(BinaryOp::Atan2, (1.0, 0.0), (-1.0, 0.0));
     assert!((angle.0 - 3.0 * std::f64::consts::FRAC_PI_4).abs() < 1e-15 && angle.1.abs() < 1e-15, "{angle:?}");
-    // tan of the result is the quotient.
+    // The tangent of the result is the quotient.
     let (y, x) = ((0.3, 0.4), (1.2, -0.5));
     let quotient = binary(BinaryOp::Divide, y, x);
     let tan = unary(UnaryOp::Tan, &[binary(BinaryOp::Atan2, y, x)])[0];
@@ -166,7 +166,7 @@ fn equality() {
     assert_eq!(wholes(&run(Compare::new(CompareDirection::Ne), &operands, None).unwrap()), [0, 1, 1]);
 }
 
-/// A `c64` function is that of `c128`, rounded.
+/// A `c64` function returns the rounded result of the `c128` function.
 #[test]
 fn narrow_functions_are_the_wide_ones_rounded() {
     let points: Vec<Parts> =
@@ -181,7 +181,7 @@ fn narrow_functions_are_the_wide_ones_rounded() {
     }
 }
 
-/// C has no such function. NumPy and XLA give NaN, though `e^z` of some is zero or infinite.
+/// C has no such function. NumPy and XLA return NaN, although `e^z` of some arguments is zero or infinite.
 #[test]
 fn expm1_of_an_endless_imaginary_part_is_nan() {
     let endless = [(-INF, INF), (-INF, NAN), (INF, -INF), (INF, NAN), (0.0, INF), (1.0, NAN)];

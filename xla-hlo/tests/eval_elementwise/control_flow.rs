@@ -1,4 +1,4 @@
-//! Loops, branches, calls and maps; the driver's limits, errors and in-place updates.
+//! Tests of loops, branches, calls and maps, and of the driver's limits, errors and in-place updates.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ fn whole(v: i64) -> Literal {
     Literal::scalar(ElementType::S32, Scalar::Signed(v))
 }
 
-/// `(i, sum)` becomes `(i + 1, sum + i)` while i < limit.
+/// Returns a loop that maps `(i, sum)` to `(i + 1, sum + i)` while i < limit.
 fn counting_loop(limit: i64) -> Module {
     let mut module = ModuleBuilder::new("count");
     let state = Shape::Tuple(vec![s32(), s32()]);
@@ -69,7 +69,7 @@ fn step_limits_and_cancellation_stop_loops() {
     assert_eq!(enough.call(module.entry_id(), vec![pair(end, 1)]).unwrap(), pair(end, 1));
 }
 
-/// Three branches, each of which adds its own number.
+/// Returns a conditional with three branches, each of which adds a different number.
 fn switch(by_predicate: bool) -> Module {
     let mut module = ModuleBuilder::new("switch");
     let branches: Vec<CompId> = [10, 20, 30][..if by_predicate { 2 } else { 3 }]
@@ -146,8 +146,8 @@ fn calls_and_fusions_run_their_computation() {
     assert_eq!(wholes(&evaluate(&module, vec![whole(3)]).unwrap()), [147]);
 }
 
-/// The same computation compiled to registers and, inside of a loop that the compiler does not take, run by the
-/// evaluator.
+/// A computation compiled to registers agrees with the evaluator, which runs it within a loop that the compiler does
+/// not support.
 #[test]
 fn scalar_functions_give_what_the_evaluator_gives() {
     let mut module = ModuleBuilder::new("scalar_functions");
@@ -204,7 +204,7 @@ fn arguments_are_checked_by_count_and_shape() {
 
 #[test]
 fn errors_name_the_innermost_instruction() {
-    // Not verified: the body is called with arguments it does not take.
+    // The module is not verified: the body is called with arguments of wrong shapes.
     let mut module = Module::new("broken");
     let mut inner = Computation::new("inner");
     let p = inner.add(Instruction::new(xla_hlo::ops::Parameter { number: 0 }.into(), s32(), []));
@@ -239,7 +239,8 @@ fn calls_nest_only_so_deep() {
     assert!(error.to_string().contains("calls nest deeper than"), "{error}");
 }
 
-/// Conditionals that nest deeper than one stack holds run on further stacks, also from a small one and on the pool.
+/// Conditionals that nest deeper than a stack allows continue on further stacks, also from a small stack and on the
+/// pool.
 #[test]
 fn conditionals_nested_deeply() {
     for depth in [300, 1000, 5000] {
@@ -267,7 +268,7 @@ fn conditionals_nested_deeply() {
     }
 }
 
-/// A value that several instructions and the root read is the same for all of them, whoever reads it last.
+/// A value that several instructions and the root read is equal for all of them, whichever reads it last.
 #[test]
 fn values_are_shared_until_their_last_use() {
     let mut module = ModuleBuilder::new("sharing");
@@ -289,8 +290,8 @@ fn values_are_shared_until_their_last_use() {
     assert_eq!(result.elements(), expected);
 }
 
-/// A loop that writes its index at its index copies nothing, though the state is a tuple and the condition reads it:
-/// the result lies where the argument lay.
+/// A loop that writes its index at its index copies nothing, although the state is a tuple and the condition reads it:
+/// the result has the address of the argument.
 #[test]
 fn updates_in_a_loop_are_in_place() {
     const SIZE: i64 = 100;

@@ -1,4 +1,4 @@
-//! Conversions between element types, bit casts and reduced precision.
+//! Tests of conversions between element types, bit casts and reduced precision.
 
 use xla_hlo::ops::{BitcastConvert, Convert, ReducePrecision};
 use xla_hlo::{ElementKind, ElementType, Literal, Scalar, Shape};
@@ -23,7 +23,7 @@ fn floats_become_integers_by_truncation_and_saturation() {
                 ElementKind::Signed => (-(1i128 << (to.bit_width() - 1)), (1i128 << (to.bit_width() - 1)) - 1),
                 _ => (0, (1i128 << to.bit_width()) - 1),
             };
-            // Rust's conversion truncates and saturates, too, here at the width of i128.
+            // Rust's conversion truncates and saturates as well, here to i128.
             let expected: Vec<i128> = values.iter().map(|&v| (v as i128).clamp(least, greatest)).collect();
             assert_eq!(wholes(&convert(literal.clone(), to)), expected, "{from} to {to}");
         }
@@ -97,7 +97,7 @@ fn bit_casts_split_and_join_little_end_first() {
     assert_eq!(reals(&scalar), [1.0]);
 }
 
-/// XLA flushes nothing here: its results for every pattern are ours, but for the payload of NaN.
+/// XLA does not flush subnormals here: its results agree for every pattern, except for the payload of NaN.
 #[test]
 fn reduced_precision_is_that_of_xla() {
     let mut inputs = None;

@@ -1,4 +1,4 @@
-//! Narrow floats against `ml_dtypes`: widening of patterns, narrowing of values.
+//! Tests of narrow floats against `ml_dtypes`: widening of patterns, narrowing of values.
 
 use xla_hlo::ops::Convert;
 use xla_hlo::{ElementKind, ElementType, Scalar, Shape};
@@ -55,7 +55,7 @@ fn every_pattern_comes_back_from_its_value() {
         let patterns = 1u64 << ty.bit_width().min(20);
         let spread = 64 - patterns.trailing_zeros();
         for i in 0..patterns {
-            // Wide types are sampled over the whole range of patterns, quiet and signalling NaNs among them.
+            // Wide types are sampled over the whole range of patterns, including quiet and signalling NaNs.
             let pattern = if ty.bit_width() <= 20 {
                 i
             } else {
@@ -66,7 +66,7 @@ fn every_pattern_comes_back_from_its_value() {
     }
 }
 
-/// Half-way points go to the even pattern, and points beside them to the nearer value.
+/// Ties round to the even pattern, and values next to them to the nearer one.
 #[test]
 fn narrowing_is_to_nearest_even() {
     for ty in narrow_types().filter(|&ty| ty != ElementType::F8E8M0FNU) {
@@ -101,11 +101,11 @@ fn arithmetic_rounds_once() {
     }
 }
 
-/// Integers of 64 bits take one rounding to any float: the bit far below decides where the others are half-way.
+/// 64-bit integers are rounded once to any float: the lowest bit decides if the others are a tie.
 #[test]
 fn integers_round_once() {
     let half_way = |ty: ElementType, bits: u32| {
-        // 2^62 and half a unit in the last place of a significand of `bits` bits, less one, exactly, and one more.
+        // 2^62 plus half a unit in the last place of a significand of `bits` bits: minus one, exactly, and plus one.
         let (top, half) = (1i128 << 62, 1i128 << (62 - bits));
         let values = [top + half - 1, top + half, top + half + 1, top + 3 * half - 1, top + 3 * half];
         let result = run(Convert, &[integers(ElementType::S64, &values)], Some(Shape::array(ty, [5]))).unwrap();

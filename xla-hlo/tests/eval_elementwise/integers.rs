@@ -1,4 +1,4 @@
-//! Integer operations at every width against definitions in 128-bit arithmetic.
+//! Tests of integer operations at every width against definitions in 128-bit arithmetic.
 
 use xla_hlo::ops::{Binary, BinaryOp, Compare, CompareDirection, Unary, UnaryOp};
 use xla_hlo::{ElementType, Literal, Scalar};
@@ -9,7 +9,7 @@ fn integer_types() -> impl Iterator<Item = ElementType> {
     ElementType::ALL.iter().copied().filter(|ty| ty.is_integer())
 }
 
-/// The number that the low bits of `v` mean in that type.
+/// Returns the number that the low bits of `v` represent in a type.
 fn wrap(ty: ElementType, v: i128) -> i128 {
     Scalar::from_bits(ty, v as u64).as_i128().unwrap()
 }
@@ -22,7 +22,7 @@ fn greatest(ty: ElementType) -> i128 {
     (1 << (ty.bit_width() - usize::from(ty.is_signed()))) - 1
 }
 
-/// Every value of types of up to 5 bits, corner cases of wider ones.
+/// Returns every value of types of up to 5 bits, corner cases of wider ones.
 fn values(ty: ElementType) -> Vec<i128> {
     if ty.bit_width() <= 5 {
         return (least(ty)..=greatest(ty)).collect();
@@ -60,7 +60,7 @@ fn pairs(ty: ElementType) -> (Vec<i128>, Vec<i128>) {
     values.iter().flat_map(|&a| values.iter().map(move |&b| (a, b))).unzip()
 }
 
-/// Result of the operation as XLA defines it, before wrapping.
+/// Returns the result of an operation as XLA defines it, before wrapping.
 fn expected(op: BinaryOp, ty: ElementType, a: i128, b: i128) -> Option<i128> {
     let bits = ty.bit_width() as i128;
     let unsigned = |v: i128| v & ((1 << bits) - 1);
@@ -78,12 +78,12 @@ fn expected(op: BinaryOp, ty: ElementType, a: i128, b: i128) -> Option<i128> {
         BinaryOp::And => a & b,
         BinaryOp::Or => a | b,
         BinaryOp::Xor => a ^ b,
-        // The only product that needs more than i128 has is 2^128 - 2^65 + 1.
+        // The only product that exceeds i128 is 2^128 - 2^65 + 1.
         BinaryOp::Mulhi if !ty.is_signed() => ((a as u128 * b as u128) >> bits) as i128,
         BinaryOp::Mulhi => (a * b) >> bits,
         BinaryOp::Power if b < 0 => i128::from(a == 1),
         BinaryOp::Power => {
-            // The base's powers repeat modulo 2^64 only after more steps than this walks for small types.
+            // For larger exponents this loop would be too slow.
             if b > 4096 {
                 return None;
             }
@@ -125,7 +125,7 @@ fn great_exponents_wrap() {
         wholes(&run(Binary { op: BinaryOp::Power }, &[integers(ty, &[base]), integers(ty, &[exponent])], None).unwrap())
             [0]
     };
-    // 3 has order 2^62 modulo 2^64; odd numbers squared often enough are 1.
+    // 3 has order 2^62 modulo 2^64, so its power is 1.
     assert_eq!(power(ElementType::U64, 3, 1 << 62), 1);
     assert_eq!(power(ElementType::U64, 3, (1 << 62) + 2), 9);
     assert_eq!(power(ElementType::U64, 2, u64::MAX as i128), 0);

@@ -1,4 +1,4 @@
-//! Evaluator of elementwise operations, control flow and random bits, against tables and definitions.
+//! Tests of the evaluator: elementwise operations, control flow and random bits, against tables and definitions.
 
 mod complex;
 mod control_flow;

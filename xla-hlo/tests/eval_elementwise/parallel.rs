@@ -1,4 +1,4 @@
-//! Evaluation on several threads: the same bits as on one, whatever the operation.
+//! Tests that evaluation on several threads returns the bits of evaluation on one, for every operation.
 
 use xla_hlo::Literal;
 use xla_hlo::eval::Evaluator;

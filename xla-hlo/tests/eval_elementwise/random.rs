@@ -1,4 +1,4 @@
-//! Random bits against XLA:CPU.
+//! Tests of random bits against XLA:CPU.
 
 use xla_hlo::ops::{RngAlgorithm, RngBitGenerator};
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, Shape};

@@ -1,4 +1,4 @@
-//! Functions of real floats: accuracy against correctly rounded tables, and special values.
+//! Tests of functions of real floats: accuracy against correctly rounded tables, and special values.
 
 use xla_hlo::ops::{Binary, BinaryOp, Clamp, Compare, CompareDirection, CompareType, Opcode, Select, Unary, UnaryOp};
 use xla_hlo::{ElementType, Literal, Scalar, Shape};
@@ -17,7 +17,7 @@ fn binary(op: BinaryOp, ty: ElementType, x: &[f64], y: &[f64]) -> Vec<f64> {
     reals(&run(Binary { op }, &[floats(ty, x), floats(ty, y)], None).unwrap())
 }
 
-/// Zeros with their signs, infinities and NaN must be exact; other values may be a step away.
+/// Asserts that zeros (with their signs), infinities and NaNs agree exactly, and other values up to one step.
 fn assert_same(found: &[f64], expected: &[f64], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (f, e)) in found.iter().zip(expected).enumerate() {
@@ -27,7 +27,7 @@ fn assert_same(found: &[f64], expected: &[f64], what: &str) {
     }
 }
 
-/// The operation's rows of the table: columns of arguments, and the result.
+/// Returns an operation's rows of the table: columns of arguments, and the results.
 fn columns(name: &str, arguments: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     let mut columns = vec![Vec::new(); arguments];
     let mut results = Vec::new();
@@ -69,7 +69,7 @@ fn f64_functions_are_within_one_step_of_the_exact_value() {
     }
 }
 
-/// In narrower types the same points, rounded to the type, give the exact value of `f64` rounded to the type.
+/// In narrower types, the rounded points give the exact value in `f64`, rounded to the type.
 #[test]
 fn narrow_functions_are_correctly_rounded() {
     for ty in [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F8E4M3FN] {
@@ -139,7 +139,7 @@ fn rounding_directions() {
     assert_same(&unary(RoundNearestAfz, ElementType::F64, &[0.499_999_999_999_999_94]), &[0.0], "just below one half");
 }
 
-/// Far from overflow of the result no intermediate overflows, and tiny arguments are kept.
+/// No intermediate result overflows unless the result is near overflow, and tiny arguments are not lost.
 #[test]
 fn extreme_arguments() {
     let logistic = unary(UnaryOp::Logistic, ElementType::F64, &[-800.0, -744.0, -1e300, 800.0, 1e-300]);
@@ -271,7 +271,7 @@ fn comparisons_are_unordered_for_nan() {
     check(CompareDirection::Ge, [0, 1, 0, 0, 1]);
 }
 
-/// Patterns in total order compare like their places, NaNs of every sign and payload included.
+/// Total order compares patterns by their position, including NaNs of every sign and payload.
 #[test]
 fn total_order_is_that_of_the_patterns() {
     for ty in ElementType::ALL.iter().copied().filter(|ty| ty.is_float() && *ty != ElementType::F8E8M0FNU) {

@@ -1,4 +1,4 @@
-//! Shapes and element types that elementwise operations take, and the messages of refusals.
+//! Tests of shapes and element types that elementwise operations accept, and of error messages.
 
 use xla_hlo::ops::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision, Select,
@@ -18,7 +18,7 @@ fn infer(op: impl Into<Op>, operands: &[&Shape], written: Option<&Shape>) -> Opt
     op.into().rules().infer_shape(&ShapeContext::new(&module, operands, written)).ok()
 }
 
-/// Types for which the operation is defined and whether the type stays, out of one of each kind.
+/// One element type of each kind.
 const SAMPLES: [ElementType; 8] = [Pred, S4, S32, U8, BF16, F32, F8E8M0FNU, C64];
 
 fn defined(op: impl Into<Op>, operands: usize) -> Vec<ElementType> {
@@ -26,7 +26,7 @@ fn defined(op: impl Into<Op>, operands: usize) -> Vec<ElementType> {
     SAMPLES.into_iter().filter(|&ty| infer(op.clone(), &vec![&v(ty); operands], None).is_some()).collect()
 }
 
-/// As jaxlib 0.10.2 has it.
+/// The accepted types are those of jaxlib 0.10.2.
 #[test]
 fn element_types_of_unary_operations() {
     use UnaryOp::*;
@@ -49,8 +49,8 @@ fn element_types_of_unary_operations() {
     assert_eq!(infer(Unary::from(IsFinite), &[&v(F16)], None), Some(v(Pred)));
 }
 
-/// As jaxlib 0.10.2 has it, but for shifts and mulhi, which it also lets pass for types they mean nothing for, and for
-/// the remainder of complex numbers, which it cannot compile.
+/// The accepted types are those of jaxlib 0.10.2, with two exceptions: jaxlib accepts shifts and mulhi for types
+/// without a meaning of them, and the remainder of complex numbers, which it cannot compile.
 #[test]
 fn element_types_of_binary_operations() {
     use BinaryOp::*;
