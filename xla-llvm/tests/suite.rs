@@ -1,4 +1,4 @@
-//! One test binary for the whole crate, so that LLVM is linked once.
+//! Integration tests of the whole crate in one binary, so that LLVM is linked once.
 
 #[path = "suite/accuracy.rs"]
 mod accuracy;

@@ -1,7 +1,8 @@
-//! Math functions against wide references, in ulp, as scalars and as full vectors, which must agree bit for bit.
+//! Tests of math functions against wide references, in ulp, as scalars and as full vectors, which must agree bit for
+//! bit.
 //!
-//! `XLA_LLVM_SWEEP_STEP=1` tries every f32 instead of a sample (minutes), `XLA_LLVM_REFERENCE=FILE` another table than
-//! the committed one, and `XLA_LLVM_REPORT=FILE` appends the worst error of each function there.
+//! `XLA_LLVM_SWEEP_STEP=1` tests every f32 instead of a sample (minutes), `XLA_LLVM_REFERENCE=FILE` selects a table
+//! other than the committed one, and `XLA_LLVM_REPORT=FILE` appends the greatest error of each function to a file.
 
 use std::io::Write;
 
@@ -20,9 +21,9 @@ type Emit = for<'e, 'c> fn(&[Lanes<'e, 'c>]) -> Lanes<'e, 'c>;
 struct Case {
     name: &'static str,
     emit: Emit,
-    /// The f32 reference; binary functions have none here.
+    /// Reference for f32; not used for binary functions.
     reference: fn(f64) -> f64,
-    /// Bounds in ulp: f32, f64.
+    /// Error bounds in ulp: f32, f64.
     bounds: (f64, f64),
 }
 
@@ -60,17 +61,17 @@ const BINARY: &[Case] = &[
     Case { name: "atan2", emit: |x| math::atan2(x[0], x[1]), reference: |_| 0.0, bounds: (1.85, 1.65) },
 ];
 
-/// Distance of `got` from the true value in units of the last place of the true value.
+/// Returns the distance of `got` from the true value in units of the last place of the true value.
 pub fn ulp_f32(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if got.to_bits() == rounded.to_bits() || (got.is_nan() && rounded.is_nan()) {
-        // Equal, or both infinite, or zeros of one sign: still up to half a unit for finite values.
+        // Equal values, infinities, or zeros of one sign; finite values may differ from the true value by half a unit.
         return if rounded.is_finite() { (f64::from(got) - want).abs() / unit_f32(want) } else { 0.0 };
     }
     if got.is_nan() || rounded.is_nan() || (got == rounded && got == 0.0) {
         return f64::INFINITY;
     }
-    // An infinity counts as the first number beyond the greatest.
+    // An infinity counts as the next number after the greatest.
     let got = if got.is_infinite() { 2f64.powi(128).copysign(f64::from(got)) } else { f64::from(got) };
     let want = want.clamp(-2f64.powi(128), 2f64.powi(128));
     (got - want).abs() / unit_f32(want)
@@ -81,7 +82,7 @@ fn unit_f32(x: f64) -> f64 {
     2f64.powi(exponent.clamp(-126, 127) - 23)
 }
 
-/// The same for f64, the true value being `nearest` and `rest` of its last place.
+/// Returns the distance for f64, where the true value is `nearest` plus `rest` units of its last place.
 fn ulp_f64(got: f64, nearest: f64, rest: f64) -> f64 {
     if got.is_nan() {
         return f64::INFINITY;
@@ -105,7 +106,7 @@ pub fn report(line: &str) {
     }
 }
 
-/// This machine as it is, and as less than it is: without FMA, and with it in narrower vectors.
+/// Returns this machine's target, and reduced ones: without FMA, and with FMA in narrower vectors.
 fn targets() -> Vec<Target> {
     let host = Target::host().unwrap();
     let others: &[&str] = if cfg!(target_arch = "x86_64") { &["x86-64", "x86-64-v3"] } else { &[] };
@@ -115,7 +116,7 @@ fn targets() -> Vec<Target> {
     std::iter::once(host).chain(others).collect()
 }
 
-/// Without FMA the products of a polynomial are rounded, too.
+/// Returns a factor of the bounds: without FMA the products of a polynomial are rounded as well.
 fn slack(target: &Target) -> f64 {
     if target.abilities().f32.fma { 1.0 } else { 1.6 }
 }
@@ -154,7 +155,7 @@ fn sweep_f32(target: &Target, case: &Case, step: usize) {
         let inputs: Vec<f32> = (start..end).step_by(step).map(|bits| f32::from_bits(bits as u32)).collect();
         check(&inputs);
     }
-    // Everything near the powers of two and the specials.
+    // All values near the powers of two and special values.
     let edges = (0..256_u32).flat_map(|e| (0..20).map(move |i| (e << 23).wrapping_add(i).wrapping_sub(10)));
     let edges: Vec<f32> = edges.flat_map(|bits| [f32::from_bits(bits), -f32::from_bits(bits)]).collect();
     check(&edges);
@@ -202,7 +203,8 @@ fn f32_unary() {
     failures(UNARY, |target, case| sweep_f32(target, case, step));
 }
 
-/// Pairs of f32 that matter to a function of two: random patterns, moderate numbers, and all specials with each other.
+/// Returns pairs of f32 for functions of two operands: random patterns, moderate numbers, and all pairs of special
+/// values.
 pub fn pairs_f32(count: usize) -> (Vec<f32>, Vec<f32>) {
     let specials =
         [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e-45, -1e-45, 3.4e38, -3.4e38, 1.6e7, -1.6e7];
@@ -259,7 +261,7 @@ fn f64_binary() {
     failures(BINARY, |target, case| check_f64(target, case, 2));
 }
 
-/// Runs all cases for all targets on two threads before failing for those that did.
+/// Runs all cases for all targets on two threads, then fails if any of them failed.
 fn failures(cases: &[Case], check: impl Fn(&Target, &Case) + Sync + std::panic::RefUnwindSafe) {
     let cases: Vec<_> =
         targets().into_iter().flat_map(|target| cases.iter().map(move |case| (target.clone(), case))).collect();
@@ -281,7 +283,7 @@ fn failures(cases: &[Case], check: impl Fn(&Target, &Case) + Sync + std::panic::
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// The conformance suite lets f32 quotients be wrong by 2 ulp, as GPUs' are; processors' are not.
+/// The conformance suite allows quotients of f32 an error of 2 ulp, as on GPUs; on CPUs they are correctly rounded.
 #[test]
 fn quotients_of_processors_are_correctly_rounded() {
     let (x, y) = pairs_f32(400_000);

@@ -1,4 +1,4 @@
-//! Fatal errors of LLVM are errors of one compilation: the process lives, and generates the next module.
+//! Tests that a fatal error of LLVM is an error of one compilation: the process survives, and compiles the next module.
 
 use inkwell::memory_buffer::MemoryBuffer;
 use xla_hlo::{Error, Result};
@@ -17,7 +17,7 @@ fn x86(ir: &'static str) -> Result<Vec<u8>> {
     generated.map(|(object, ())| object)
 }
 
-/// An instruction of AVX-512 on a machine that has not got it: LLVM reports a fatal error.
+/// AVX-512 instruction on a machine without it: LLVM reports a fatal error.
 const UNSELECTABLE: &str = r#"
 target triple = "x86_64-unknown-linux-gnu"
 declare <16 x float> @llvm.x86.avx512.mask.scalef.ps.512(<16 x float>, <16 x float>, <16 x float>, i16, i32)
@@ -29,7 +29,7 @@ define void @f(ptr %p) {
 }
 "#;
 
-/// Assembly that asks for a register that there is not: LLVM tells whoever listens, or exits.
+/// Assembly that requests a register that does not exist: LLVM calls the diagnostic handler, or exits.
 const UNALLOCATABLE: &str = r#"
 target triple = "x86_64-unknown-linux-gnu"
 define i32 @f(<4 x i1> %m) {
@@ -63,7 +63,7 @@ fn malformed_modules_are_refused() {
     let target = Target::host().unwrap();
     let generated = generate(&target, &MachineOptions::default(), CodeKind::Object, |context| {
         let emitter = Emitter::new(context, "malformed", &target, EmitOptions::default());
-        // A block without an end.
+        // A block without a terminator.
         emitter.kernel("kernel", 1);
         Ok((emitter.finish()?, ()))
     });

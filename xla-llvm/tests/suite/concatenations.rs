@@ -1,4 +1,4 @@
-//! Concatenations of many operands read the operands that an element is in, and not all.
+//! Tests that a concatenation of many operands reads only the operand that contains an element.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{KernelSource, emit_kernel};
 use xla_llvm::target::Target;
 
-/// LLVM IR of a concatenation of 64 arrays, each of shape `operand`.
+/// Returns LLVM IR of a concatenation of 64 arrays, each of shape `operand`.
 fn concatenation(operand: &str, result: &str, dimension: usize, target: &Target) -> String {
     let mut text = String::from("HloModule m\nENTRY e {\n");
     for i in 0..64 {
@@ -24,7 +24,7 @@ fn concatenation(operand: &str, result: &str, dimension: usize, target: &Target)
     emitter.finish().unwrap().print_to_string().to_string()
 }
 
-/// The most reads of arrays in one basic block of such a concatenation.
+/// Returns the maximum number of array reads in a basic block of such a concatenation.
 fn reads_of_a_block(operand: &str, result: &str, dimension: usize, target: &Target) -> usize {
     let ir = concatenation(operand, result, dimension, target);
     let (_, body) = ir.split_once("define").unwrap();

@@ -1,5 +1,5 @@
-//! Contractions by register tiles against the evaluator, at each x86 level that this machine executes: element types,
-//! sizes that fill no tile, dimensions in any order.
+//! Tests of contractions by register tiles against the evaluator, at each x86 level that this machine executes: element
+//! types, sizes that are no multiple of a tile, dimensions in any order.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use xla_passes::analysis::alias::ReadOrder;
 
 use crate::guarded::check;
 
-/// A dot by the letters of its operands' dimensions: of both operands and the result, `b` and `c`; of both operands
-/// alone, `k` and `l`.
+/// Returns a dot by the letters of its operands' dimensions: `b` and `c` are batch dimensions, `k` and `l` are
+/// contracted.
 pub fn dot(letters: &str, extents: &[(char, usize)], types: [ElementType; 3]) -> String {
     let extents: BTreeMap<char, usize> = extents.iter().copied().collect();
     let (left, right) = letters.split_once(',').unwrap();
@@ -43,7 +43,7 @@ pub fn dot(letters: &str, extents: &[(char, usize)], types: [ElementType; 3]) ->
     )
 }
 
-/// Sizes of which no tile is whole, and some of which are less than one.
+/// Sizes that are no multiple of a tile, some of them smaller than a tile.
 const SHAPES: &[(&str, &[(char, usize)])] = &[
     ("mk,kn", &[('m', 33), ('k', 37), ('n', 45)]),
     ("km,kn", &[('m', 29), ('k', 41), ('n', 19)]),
@@ -78,7 +78,7 @@ fn dots_of_any_shape() {
 
 #[test]
 fn dots_of_any_type() {
-    // A type of powers of two alone has not these numbers.
+    // A type with only powers of two cannot represent these numbers.
     for &ty in ElementType::ALL.iter().filter(|&&ty| ty != ElementType::F8E8M0FNU) {
         let is_narrow = !ty.is_float() && !ty.is_complex() && ty.bit_width() < 32;
         let strategy = if is_narrow { "vector-loops" } else { "register-tiles" };
@@ -98,7 +98,7 @@ fn dots_into_wider_types() {
     }
 }
 
-/// Rows of a matrix that are added up, each times an element of the vector.
+/// Matrix rows are scaled by elements of the vector and summed.
 #[test]
 fn vectors_times_matrices() {
     use ElementType::*;
@@ -119,8 +119,8 @@ fn vectors_times_matrices() {
     }
 }
 
-/// A program that goes on with a contraction of `x` and `y`; the shapes of both and of the result, whose dimension
-/// number `last` has that extent.
+/// Returns a program with a contraction of `x` and `y` and an epilogue. `[x, y, dims]` are the shapes of the operands
+/// and the result, whose dimension `last` has size `extent`.
 fn after(contraction: &str, [x, y, dims]: [&str; 3], (last, extent): (usize, usize), ty: ElementType) -> String {
     format!(
         "HloModule after\nENTRY main {{\n  x = {ty}{x} parameter(0)\n  y = {ty}{y} parameter(1)\n  \
@@ -133,7 +133,7 @@ fn after(contraction: &str, [x, y, dims]: [&str; 3], (last, extent): (usize, usi
 const PLAIN: &str = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 const TURNED: &str = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}";
 
-/// Kernels that go on with sums and with other arrays, at the same place and at others.
+/// Kernels with an epilogue that reads other arrays, at the index of the sum and at others.
 #[test]
 fn what_follows_a_contraction() {
     use ElementType::*;
@@ -148,7 +148,7 @@ fn what_follows_a_contraction() {
     }
 }
 
-/// Elements of the last tiles are computed twice, which must not be where a result takes the place of an operand.
+/// Overlapping last tiles compute elements twice, which is invalid if a result overwrites an operand.
 #[test]
 fn results_in_the_place_of_operands_are_computed_once() {
     let module = parse_module(&after(PLAIN, ["[33,37]", "[37,45]", "[33,45]"], (1, 45), ElementType::F32)).unwrap();
@@ -162,7 +162,7 @@ fn results_in_the_place_of_operands_are_computed_once() {
     }
 }
 
-/// Their code is the loops' that there were: what no tile helps, and sums of nothing.
+/// Dots that do not profit from tiles, and empty sums, use plain loops.
 #[test]
 fn dots_that_are_not_tiled() {
     let types = [ElementType::F32; 3];

@@ -1,4 +1,4 @@
-//! Strategies on both sides of the limits between them: `tests/suite/snapshots/*-decisions.snap`.
+//! Snapshot tests of the strategies on both sides of their limits: `tests/suite/snapshots/*-decisions.snap`.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use xla_llvm::target::Target;
 use crate::contractions::dot;
 use crate::strategies::emitted;
 
-/// Appends the strategies of a program on GPUs without and with warp groups, or on one line where they are the same.
+/// Appends the strategies of a program on GPUs without and with wgmma, on one line if they are equal.
 fn of_threads(table: &mut String, name: &str, text: &str) {
     let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let strategies = ["sm_90", "sm_90a"].map(|cpu| emitted(name, &module, &Target::nvptx(cpu).unwrap()).0);
@@ -20,7 +20,7 @@ fn of_threads(table: &mut String, name: &str, text: &str) {
     }
 }
 
-/// Extents of M, K and N.
+/// Returns the strategies of dots with given extents of M, K and N.
 fn dots(letters: &str, ty: ElementType, extents: &[[usize; 3]]) -> String {
     let mut table = String::new();
     for &[m, k, n] in extents {
@@ -30,7 +30,8 @@ fn dots(letters: &str, ty: ElementType, extents: &[[usize; 3]]) -> String {
     table
 }
 
-/// Tiles, which shrink to have enough of them and to be filled; at least 16 of each extent, and work for them.
+/// Tiles shrink if there would be too few of them or if they would not be filled; each extent must be at least 16, with
+/// enough work.
 #[test]
 fn tiles_of_matmuls() {
     let few = [
@@ -61,7 +62,7 @@ fn tiles_of_matmuls() {
     insta::assert_snapshot!("tile-decisions", table);
 }
 
-/// Skinny matmuls along both sides: rows and threads of groups, warps and steps of blocks.
+/// Skinny matmuls with either operand small: number of rows, threads of a group, warps, and steps of a block.
 #[test]
 fn skinny_matmuls() {
     let mut table = String::new();
@@ -87,7 +88,7 @@ fn skinny_matmuls() {
     insta::assert_snapshot!("skinny-decisions", table);
 }
 
-/// The program of one operation's body, with a sum.
+/// Returns the program of an entry's body, with a sum computation.
 fn program(body: &str) -> String {
     format!(
         "HloModule program\nsum {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}\n\
@@ -95,7 +96,7 @@ fn program(body: &str) -> String {
     )
 }
 
-/// Reductions by one thread, by a warp, by a block and by members of a column.
+/// Reductions by one thread, by a warp, by a block, and by several threads of a column.
 #[test]
 fn reductions_of_threads() {
     let mut table = String::new();
@@ -120,7 +121,7 @@ fn reductions_of_threads() {
     insta::assert_snapshot!("reduction-decisions", table);
 }
 
-/// Elements of a thread: one where the machine has threads at hand, and neighbours of one access where it has not.
+/// Elements per thread: one if threads are idle otherwise, several neighbours in one access if not.
 #[test]
 fn elements_of_threads() {
     let mut table = String::new();

@@ -1,4 +1,4 @@
-//! Faults planted in kernels, which come to light where memory that nobody wrote is [dirty](EmitOptions::dirt).
+//! Tests that planted bugs in kernels become visible if uninitialised memory is [dirty](EmitOptions::dirt).
 #![expect(unsafe_code, reason = "generated code is called through a pointer")]
 
 use std::ffi::c_void;
@@ -13,13 +13,13 @@ use xla_llvm::target::{MachineOptions, Target};
 
 const LANES: u32 = 8;
 
-/// An array, a result, and the place of the address of scratch memory.
+/// Kernel with an array, a result, and a pointer to the address of scratch memory.
 type Faulty = unsafe extern "C" fn(*const u32, *mut u32, *const *mut u32);
 
 #[repr(align(64))]
 struct Scratch([u32; LANES as usize]);
 
-/// Runs a kernel with a fault on eight lanes of `[1, 2, 3, 4, 5, 6, 7, 8]`, where dirty memory holds that byte.
+/// Runs a kernel with a bug on eight lanes of `[1, 2, 3, 4, 5, 6, 7, 8]`, with dirty memory filled with `byte`.
 fn written(
     byte: u8,
     fault: impl for<'c> Fn(&Emitter<'c>, PointerValue<'c>, PointerValue<'c>) -> Result<()> + Sync,
@@ -42,7 +42,7 @@ fn written(
     let kernel = unsafe { std::mem::transmute::<*const c_void, Faulty>(address) };
     let (source, mut result) = ([1, 2, 3, 4, 5, 6, 7, 8], [0; LANES as usize]);
     let mut scratch = Scratch([0; LANES as usize]);
-    // SAFETY: the kernels below read and write eight elements at most, of each array and of scratch memory.
+    // SAFETY: the kernels below access at most eight elements of each array and of scratch memory.
     unsafe { kernel(source.as_ptr(), result.as_mut_ptr(), [scratch.0.as_mut_ptr()].as_ptr()) };
     result
 }
@@ -73,7 +73,7 @@ fn lanes_that_are_loaded_under_a_mask_and_stored_without() {
             written(byte, |emitter, source, result| {
                 let constant = |value| emitter.lanes(emitter.context().i64_type().const_int(value, false));
                 let zero = constant(0);
-                // The first element is 1, which the emitter does not know.
+                // The first element is 1, which is unknown to the emitter.
                 let one = emitter.load_lanes(source, zero, Scalar::Int(32), 1, None).sext(64);
                 let five = if known { constant(5) } else { one + 4 };
                 let mask = emitter.lane_numbers(64, LANES).lt(five.splat(LANES));

@@ -1,4 +1,4 @@
-//! Elementwise operations on every element type, against the evaluator.
+//! Tests of elementwise operations on every element type, against the evaluator.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// Values of a type worth trying: all where they are few, else edges, everyday numbers and random patterns.
+/// Returns test values of a type: all if they are few, otherwise edge values, ordinary numbers and random patterns.
 pub(crate) fn samples(ty: ElementType, count: usize) -> Vec<Scalar> {
     let mut random = Random(ty.bit_width() as u64 + 7);
     let bits = ty.bit_width();
@@ -60,7 +60,7 @@ pub(crate) fn samples(ty: ElementType, count: usize) -> Vec<Scalar> {
             let parts: Vec<f64> = parts.iter().flat_map(|&x: &f64| [x, -x]).collect();
             let every: Vec<_> =
                 parts.iter().flat_map(|&re| parts.iter().map(move |&im| Scalar::Complex(re, im))).collect();
-            // All of them, or an even choice in half of the room.
+            // All values, or evenly spaced ones for half of the count.
             every.iter().copied().step_by((2 * every.len()).div_ceil(count)).collect()
         }
         _ => edges
@@ -82,12 +82,12 @@ pub(crate) fn samples(ty: ElementType, count: usize) -> Vec<Scalar> {
     values.into_iter().map(|value| value.rounded(ty)).collect()
 }
 
-/// Every sample of one with every sample of the other.
+/// Returns all pairs of samples.
 fn pairs(ty: ElementType) -> [Vec<Scalar>; 2] {
     pairs_of(&samples(ty, 120))
 }
 
-/// Every value with every value.
+/// Returns all pairs of values.
 pub(crate) fn pairs_of(values: &[Scalar]) -> [Vec<Scalar>; 2] {
     let every = |pick: fn(usize, usize) -> usize| {
         let n = values.len();
@@ -96,17 +96,17 @@ pub(crate) fn pairs_of(values: &[Scalar]) -> [Vec<Scalar>; 2] {
     [every(|i, n| i / n), every(|i, n| i % n)]
 }
 
-/// Tolerance of a result beside the evaluator's.
+/// Tolerance of a result compared with the evaluator's.
 #[derive(Clone, Copy)]
 pub(crate) enum Tolerance {
     Exact,
-    /// Representable steps: of f32 and f64, and of narrower types.
+    /// Representable steps: for f32 and f64, and for narrower types.
     Steps(u64, u64),
     /// For complex functions whose formula loses digits.
     Loose,
 }
 
-/// Position among the patterns of a type in numerical order; both zeros are one.
+/// Returns the position of a value among the patterns of a type in numerical order; both zeros have one position.
 fn order(ty: ElementType, x: Scalar) -> i128 {
     let bits = x.to_bits(ty);
     match ty.kind() {
@@ -127,11 +127,11 @@ pub(crate) fn agrees(ty: ElementType, got: Scalar, want: Scalar, tolerance: Tole
             let limit = match tolerance {
                 Tolerance::Exact => 4.0 * epsilon * c.hypot(d),
                 Tolerance::Steps(..) => 40.0 * epsilon * c.hypot(d),
-                // Logarithms of numbers near one, and powers of what has a logarithm of hundreds.
+                // Logarithms of numbers near one, and powers of numbers whose logarithm is in the hundreds.
                 Tolerance::Loose => 3e4 * epsilon * c.hypot(d) + 2.0 * epsilon,
             };
             let close = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= limit;
-            // The angle of a number on the branch cut may be either half turn.
+            // On the branch cut the angle may be pi or -pi.
             let half_turn = |x: f64| matches!(tolerance, Tolerance::Loose) && close(x.abs(), std::f64::consts::PI);
             (close(a, c) || half_turn(a) && half_turn(c)) && close(b, d)
         }
@@ -146,8 +146,8 @@ pub(crate) fn agrees(ty: ElementType, got: Scalar, want: Scalar, tolerance: Tole
     }
 }
 
-/// An x86 without FMA, f16 and rounding instructions, for which functions and conversions are other code; where this
-/// machine is an x86.
+/// Returns an x86 target without FMA, f16 and rounding instructions, for which functions and conversions have separate
+/// code; `None` unless this machine is an x86.
 pub(crate) fn plain_x86() -> Option<Target> {
     static PLAIN: std::sync::OnceLock<Option<Target>> = std::sync::OnceLock::new();
     let make = || {
@@ -181,7 +181,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs an operation on operands of equal lengths; scalars, which would take long, on the first ones only.
+    /// Runs an operation on operands of equal lengths; scalar code, which would be slow, on the first elements only.
     pub(crate) fn run(
         &self,
         op: &Op,
@@ -193,7 +193,7 @@ impl Run<'_> {
         let signature = Signature { width, inputs: &types, output, masked: true, options };
         let kernel = Kernel::new(self.target, &signature, |e, x| elemental::operation(e, op, x, output));
         let kernel = kernel.map_err(|reason| format!("it is not emitted: {reason}"))?;
-        // One element less than a multiple of the width, for the masks.
+        // One element less than a multiple of the width, so that masks are used.
         let most = if width < 16 { 3000 } else { usize::MAX };
         let count = (operands[0].array_shape().element_count() - 1).min(most);
         let mut got = vec![0; (count + 1) * output.byte_width()];
@@ -208,7 +208,7 @@ impl Run<'_> {
     }
 }
 
-/// Runs an operation both ways, as scalars and as vectors, on operands of equal lengths.
+/// Runs an operation as scalars and as vectors, on operands of equal lengths.
 fn check(
     op: &Op,
     result: Option<ElementType>,
@@ -223,7 +223,7 @@ fn check(
         Ok(want) => want.array_shape().element_type(),
         Err(_) => result.unwrap_or(types[0]),
     };
-    // Vectors always; scalars, and a plainer processor, for types that stand for the others.
+    // Vectors for all types; scalars and a reduced processor for representative types.
     let typical = types.iter().chain(&result).all(|ty| TYPICAL.contains(ty));
     let plain =
         plain_x86().filter(|_| matches!(op, Op::Convert(_) | Op::Unary(_) | Op::Binary(_))).map(|target| (target, 4));
@@ -247,7 +247,7 @@ fn check(
     Ok(())
 }
 
-/// Runs checks on two threads and fails with all that they found.
+/// Runs checks on two threads, then fails with all messages.
 pub(crate) fn check_all<T: Sync>(cases: &[T], check: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failed = std::sync::Mutex::new(Vec::new());
@@ -363,7 +363,7 @@ fn reduce_precision() {
     });
 }
 
-/// Without FMA their exact products overflowed, and with it where the quotient was one too great.
+/// Without FMA their exact products overflowed; with FMA they overflowed if the quotient was one too great.
 #[test]
 fn remainders_near_the_largest_number() {
     let types = [ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16];
@@ -382,7 +382,7 @@ fn remainders_near_the_largest_number() {
 fn narrow_floats_may_be_rounded_once() {
     let target = Target::host().unwrap();
     let ty = ElementType::BF16;
-    // 256 has no bf16 neighbour nearer than 2: each half is lost by itself, and together they are not.
+    // 256 has no bf16 neighbour nearer than 2: one addend alone is rounded away, both together are not.
     let [a, b] = [256.0, 0.75].map(|x| literal(ty, &[Scalar::Float(x); 16]));
     for (round_each_operation, sum) in [(true, 256.0), (false, 258.0)] {
         let options = EmitOptions { round_each_operation, ..EmitOptions::default() };

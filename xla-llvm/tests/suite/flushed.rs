@@ -1,5 +1,5 @@
-//! Elementwise operations where subnormals are flushed: against the evaluator, of which each operand and each result
-//! that is subnormal in its type may be a zero instead.
+//! Tests of elementwise operations with flushed subnormals, against the evaluator: every operand and result that is
+//! subnormal in its type may be zero instead.
 
 use xla_hlo::ops::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, Op, ReducePrecision,
@@ -14,8 +14,8 @@ use crate::elements::{
     unary_tolerance,
 };
 
-/// The least normal number of the types whose arithmetic has subnormals of its own; that of the others is done in
-/// `f32`, which holds theirs as normal numbers.
+/// Returns the least normal number of types whose arithmetic has subnormals of the type; other types are computed in
+/// `f32`, in which their subnormals are normal.
 fn least_normal(ty: ElementType) -> f64 {
     match ty.real_part() {
         ElementType::F32 | ElementType::BF16 => f64::from(f32::MIN_POSITIVE),
@@ -24,7 +24,7 @@ fn least_normal(ty: ElementType) -> f64 {
     }
 }
 
-/// The value, a zero of its sign if it is subnormal.
+/// Returns the value, or a zero of its sign if it is subnormal.
 fn flushed(ty: ElementType, value: Scalar) -> Scalar {
     let flush = |x: f64| if x.abs() < least_normal(ty) { 0.0_f64.copysign(x) } else { x };
     match value {
@@ -34,15 +34,15 @@ fn flushed(ty: ElementType, value: Scalar) -> Scalar {
     }
 }
 
-/// Whether a result of an operation on so many operands may stand for the evaluator's. What rounds to the least normal
-/// number may have been less before.
+/// Whether a result of an operation on `operands` operands agrees with the evaluator's. A result that rounds to the
+/// least normal number may have been subnormal before.
 fn may_be(ty: ElementType, got: Scalar, want: Scalar, (tolerance, operands): (Tolerance, usize)) -> bool {
     let margin = least_normal(ty) * (1.0 + if ty == ElementType::BF16 { 2f64.powi(-7) } else { 1e-6 });
     match (got, want) {
         (Scalar::Float(a), Scalar::Float(b)) if b.abs() <= margin && a.abs() < least_normal(ty) => {
             a == 0.0 || a == b || b == 0.0
         }
-        // Parts of products are sums of what may have been flushed.
+        // The parts of a product are sums of numbers that may have been flushed.
         (Scalar::Complex(a, c), Scalar::Complex(b, d))
             if (a - b).abs().max((c - d).abs()) <= margin * operands as f64 =>
         {
@@ -52,7 +52,7 @@ fn may_be(ty: ElementType, got: Scalar, want: Scalar, (tolerance, operands): (To
     }
 }
 
-/// Edges around the least normal number, and everyday numbers.
+/// Returns edge values around the least normal number, and ordinary numbers.
 fn values(ty: ElementType, count: usize) -> Vec<Scalar> {
     let factors = [1.0, 1.0625, 1.5, 1.99, 2.0, 3.0, 4.7, 17.0, 1000.3, 1e5, 1e8, 1e20, 0.999, 0.5, 0.1, 1e-3];
     let least = least_normal(ty);
@@ -65,13 +65,13 @@ fn values(ty: ElementType, count: usize) -> Vec<Scalar> {
     near.into_iter().map(|value| value.rounded(ty)).chain(samples(ty, count)).collect()
 }
 
-/// Runs an operation while subnormals are flushed. Each element must be what the evaluator makes of the operands, or of
-/// some of them flushed; or of a complex function, whose formula may have no answer near the least number, what it is
-/// otherwise.
+/// Runs an operation with flushed subnormals. Each element must equal the evaluator's result for the operands, or for
+/// some of them flushed. A complex function, whose formula may fail near the least normal number, may return its result
+/// without flushing.
 fn check(op: &Op, result: Option<ElementType>, operands: &[Literal], tolerance: Tolerance) -> Result<(), String> {
     let types: Vec<ElementType> = operands.iter().map(|x| x.array_shape().element_type()).collect();
     let all = || types.iter().chain(&result);
-    // Kernels without floats and those of `f8e8m0fnu` are not run in that mode.
+    // Kernels without floats and kernels of `f8e8m0fnu` are not run in that mode.
     if all().all(|ty| least_normal(*ty) == 0.0 && !ty.is_float()) || all().any(|&ty| ty == ElementType::F8E8M0FNU) {
         return Ok(());
     }
@@ -84,7 +84,7 @@ fn check(op: &Op, result: Option<ElementType>, operands: &[Literal], tolerance: 
         oracle(op, result, &operands)
     };
     let Ok(wants) = (0..1 << operands.len()).map(variant).collect::<xla_hlo::Result<Vec<Literal>>>() else {
-        // It is not defined for the type.
+        // The operation is not defined for the type.
         return Ok(());
     };
     let output = wants[0].array_shape().element_type();
@@ -111,7 +111,7 @@ fn check(op: &Op, result: Option<ElementType>, operands: &[Literal], tolerance: 
     Ok(())
 }
 
-/// Each operation of a list on each type.
+/// Returns each operation of a list with each type.
 fn with_types<T: Copy>(ops: &[T]) -> Vec<(T, ElementType)> {
     ops.iter().flat_map(|&op| ElementType::ALL.iter().map(move |&ty| (op, ty))).collect()
 }
@@ -126,7 +126,7 @@ fn flushed_unary() {
 #[test]
 fn flushed_binary() {
     check_all(&with_types(BinaryOp::ALL), |&(op, ty)| {
-        // Phases of great powers are as good as random, and the formula of the angle squares its operands.
+        // Phases of large powers are practically random, and the formula of the angle squares its operands.
         let tame = ty.is_complex() && matches!(op, BinaryOp::Power | BinaryOp::Atan2);
         let [x, y] = pairs_of(&if tame { samples(ty, 60) } else { values(ty, 60) });
         check(&Binary { op }.into(), None, &[literal(ty, &x), literal(ty, &y)], binary_tolerance(op, ty))
@@ -158,7 +158,7 @@ fn power_takes_a_subnormal_for_a_zero() {
 #[test]
 fn flushed_converts() {
     check_all(&with_types(ElementType::ALL), |&(to, from)| {
-        // What is in the range of one is not in that of the other.
+        // The ranges of the two types differ.
         let around = |ty| values(ty, 500).into_iter();
         let all: Vec<Scalar> = match (from.is_float(), to.is_float()) {
             (true, true) => around(from).chain(around(to).map(|value| value.rounded(from))).collect(),

@@ -1,8 +1,8 @@
-//! Functions as GPUs compute them, on the host, with each approximate instruction exact and as wrong on either side as
-//! its document allows, in units of the last place.
+//! Tests of functions as GPUs compute them, run on the host, with each approximate instruction exact and with the
+//! documented error in either direction, in units of the last place.
 //!
-//! `XLA_LLVM_SWEEP_STEP=1` tries every f32 instead of a sample (minutes), and `XLA_LLVM_REPORT=FILE` appends the worst
-//! errors there.
+//! `XLA_LLVM_SWEEP_STEP=1` tests every f32 instead of a sample (minutes), and `XLA_LLVM_REPORT=FILE` appends the
+//! greatest errors to a file.
 
 use xla_hlo::ElementType::{self, BF16, F16, F32};
 use xla_hlo::ops::{BinaryOp, UnaryOp};
@@ -13,7 +13,7 @@ use xla_llvm::target::Target;
 use crate::accuracy::{pairs_f32, report, setting, ulp_f32};
 use crate::kernel::{Kernel, Signature};
 
-/// Errors of instructions may cancel out, or add up.
+/// Directions of errors; those of several instructions may cancel or add up.
 const SIDES: [Approximations; 5] = [
     sides(Side::Exact, Side::Exact),
     sides(Side::Low, Side::Low),
@@ -29,7 +29,7 @@ const fn sides(powers: Side, reciprocals: Side) -> Approximations {
 struct Case {
     op: UnaryOp,
     reference: fn(f64) -> f64,
-    /// Bounds in ulp: f32, bf16, f16.
+    /// Error bounds in ulp: f32, bf16, f16.
     bounds: [f64; 3],
 }
 
@@ -87,12 +87,12 @@ fn f32_on_gpus() {
     });
 }
 
-/// The value of a pattern in a format of 16 bits.
+/// Returns the value of a pattern in a 16-bit format.
 fn value(ty: ElementType, bits: u16) -> f64 {
     if ty == BF16 { f64::from(f32::from_bits(u32::from(bits) << 16)) } else { half(bits) }
 }
 
-/// The unit of the last place of a number in such a format.
+/// Returns the unit of the last place of a number in a 16-bit format.
 fn unit(ty: ElementType, x: f64) -> f64 {
     let (least, mantissa) = if ty == BF16 { (-126, 7) } else { (-14, 10) };
     let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;
@@ -126,7 +126,7 @@ fn sixteen_bits_on_gpus() {
                         assert!(same, "{:?} {ty} of {}: {got}, not {expected}", case.op, value(ty, x));
                         continue;
                     }
-                    // An infinity counts as the first number beyond the greatest.
+                    // An infinity counts as the next number after the greatest.
                     let got = if got.is_infinite() { greatest * got.signum() } else { got };
                     let expected = expected.clamp(-greatest, greatest);
                     let error = (got - expected).abs() / unit(ty, expected.clamp(-greatest / 2.0, greatest / 2.0));

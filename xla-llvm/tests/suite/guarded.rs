@@ -1,4 +1,5 @@
-//! Kernels against the evaluator, compiled and run: around all memory are guard bytes, and scratch memory is dirty.
+//! Tests of kernels against the evaluator, compiled and run with guard bytes around all memory, and dirty scratch
+//! memory.
 #![expect(unsafe_code, reason = "generated code is called through a pointer")]
 
 use std::ffi::c_void;
@@ -17,13 +18,13 @@ use crate::masked::level;
 
 type Entry = unsafe extern "C" fn(*const *mut u8, i64, i64);
 
-/// Bytes around memory.
+/// Number of guard bytes on each side.
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xcd;
-/// A byte of results that no work item wrote yet.
+/// Byte of results that no work item has written.
 const UNTOUCHED: u8 = 0xee;
 
-/// Bytes aligned to 64, with guards around them.
+/// Memory aligned to 64 bytes, between guard bytes.
 struct Guarded {
     bytes: Vec<u8>,
     start: usize,
@@ -46,7 +47,7 @@ impl Guarded {
         self.bytes[self.start..self.start + self.len].copy_from_slice(content);
     }
 
-    /// The content, if nothing was written around it.
+    /// Returns the content, or `None` if a guard byte was overwritten.
     fn content(&self) -> Option<&[u8]> {
         let (front, rest) = self.bytes.split_at(self.start);
         let (content, behind) = rest.split_at(self.len);
@@ -54,8 +55,8 @@ impl Guarded {
     }
 }
 
-/// Small integers, whose products and sums every type has exactly or rounds once. Parameters whose names begin with
-/// `places` have indices, some of which are outside of arrays of ten elements.
+/// Returns an argument of small integers, whose products and sums are exact or rounded once in every type. Parameters
+/// whose names begin with `places` contain indices, some of them out of bounds of arrays of ten elements.
 fn argument(module: &Module, number: usize) -> Literal {
     let graph = module.entry();
     let parameter = &graph[graph.parameters()[number]];
@@ -75,7 +76,7 @@ fn argument(module: &Module, number: usize) -> Literal {
     .unwrap()
 }
 
-/// Source of a kernel that computes the entry.
+/// Returns the source of a kernel that computes the entry.
 fn source(module: &Module) -> KernelSource<'_> {
     let graph = module.entry();
     match graph[graph.root()].op() {
@@ -92,7 +93,7 @@ fn source(module: &Module) -> KernelSource<'_> {
     }
 }
 
-/// Runs the entry as one kernel; its strategy, and its results if nothing was written beside them.
+/// Runs the entry as one kernel; returns its strategy, and its results if no guard byte was overwritten.
 fn run(module: &Module, target: &Target, threads: usize, arguments: &[Literal]) -> (String, Option<Vec<Vec<u8>>>) {
     let source = source(module);
     let options = EmitOptions { threads, prefetch: threads > 1, dirt: Some(0x5a), ..EmitOptions::default() };
@@ -117,7 +118,7 @@ fn run(module: &Module, target: &Target, threads: usize, arguments: &[Literal]) 
         for result in &mut memory[arguments.len()..arguments.len() + all.len()] {
             result.fill(&vec![UNTOUCHED; result.len]);
         }
-        // SAFETY: the pointers are to arrays of the kernel's shapes, and to as much scratch memory as it wants.
+        // SAFETY: the pointers are to arrays of the kernel's shapes, and to scratch memory of the size that it needs.
         unsafe { entry(pointers.as_ptr(), item, item + 1) };
         let Some(contents) = memory.iter().map(Guarded::content).collect::<Option<Vec<&[u8]>>>() else {
             return (kernel.strategy, None);

@@ -1,4 +1,4 @@
-//! Code in memory: linking of several modules, runtime functions, errors.
+//! Tests of code in memory: linking of several modules, runtime functions, errors.
 #![expect(unsafe_code, reason = "generated code is called through a pointer")]
 
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ extern "C" fn twice(x: i64) -> i64 {
     2 * x
 }
 
-/// An object with the function `name(x) = callee(x) + number`.
+/// Returns an object with the function `name(x) = callee(x) + number`.
 fn object(target: &Target, name: &str, callee: &str, number: i64) -> Vec<u8> {
     let context = Context::create();
     let emitter = Emitter::new(&context, name, target, EmitOptions::default());
@@ -36,7 +36,7 @@ fn twice_symbol() -> RuntimeSymbol<'static> {
 
 fn call(code: &LoadedCode, name: &str, x: i64) -> i64 {
     let address = code.address(name).unwrap();
-    // SAFETY: `object` gives every function of these tests this type; the code outlives the call.
+    // SAFETY: `object` defines every function of these tests with this type; the code outlives the call.
     let function = unsafe { std::mem::transmute::<*const c_void, extern "C" fn(i64) -> i64>(address) };
     function(x)
 }
@@ -57,7 +57,7 @@ fn modules_made_on_threads_call_each_other_and_the_runtime() {
     let code = LoadedCode::link(&objects, &[twice_symbol()]).unwrap();
     assert_eq!(call(&code, "f0", 20), 41);
     assert_eq!(call(&code, "f7", 20), 48);
-    // Several programs with equal names live side by side.
+    // Programs with equal symbol names can coexist.
     let other = LoadedCode::link(&[object(&target, "f7", "runtime.twice", 5)], &[twice_symbol()]).unwrap();
     assert_eq!(call(&other, "f7", 20), 45);
     drop(code);

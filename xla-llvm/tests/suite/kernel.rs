@@ -19,7 +19,7 @@ pub struct Signature<'a> {
     pub inputs: &'a [ElementType],
     /// Element type of the output.
     pub output: ElementType,
-    /// Whether lengths may be any; else they are multiples of the width.
+    /// Whether any length is allowed; otherwise lengths are multiples of the width.
     pub masked: bool,
     /// Options of the emission.
     pub options: EmitOptions,
@@ -29,7 +29,7 @@ pub struct Signature<'a> {
 pub struct Kernel {
     _code: LoadedCode,
     entry: Entry,
-    /// The length must be a multiple of this.
+    /// Required divisor of the length.
     multiple: usize,
     inputs: Vec<usize>,
     output: usize,
@@ -39,7 +39,8 @@ type Entry = unsafe extern "C" fn(*const *const c_void, *mut c_void, i64);
 
 impl Kernel {
     #[allow(dead_code, reason = "not everybody who includes this file runs its kernels")]
-    /// Compiles `body`, which maps elements of the inputs to one of the output. Fails where the emission does.
+    /// Compiles `body`, which maps elements of the inputs to an element of the output; returns an error if the emission
+    /// fails.
     pub fn new(
         target: &Target,
         signature: &Signature<'_>,
@@ -53,7 +54,7 @@ impl Kernel {
         let code = LoadedCode::link(&[object], &[]).unwrap();
         let flushes = signature.options.flush_denormals;
         let address = code.address(if flushes { "kernel.flushing" } else { "kernel" }).unwrap();
-        // SAFETY: `emit` gives the functions of these names this signature.
+        // SAFETY: `emit` defines the functions of these names with this signature.
         let entry = unsafe { std::mem::transmute::<*const c_void, Entry>(address) };
         let bytes = |ty: &ElementType| ty.byte_width();
         Ok(Kernel {
@@ -65,18 +66,18 @@ impl Kernel {
         })
     }
 
-    /// Runs the kernel over the bytes of arrays of equally many elements, which the kernel's multiple must divide.
+    /// Runs the kernel on the bytes of arrays with equal numbers of elements, a multiple of the kernel's `multiple`.
     pub fn run_bytes(&self, inputs: &[&[u8]], output: &mut [u8]) {
         let count = output.len() / self.output;
         assert!(count > 0 && count.is_multiple_of(self.multiple) && inputs.len() == self.inputs.len());
         assert!(inputs.iter().zip(&self.inputs).all(|(input, size)| input.len() == count * size));
         let pointers: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
-        // SAFETY: the code reads `count` elements of each input and writes as many of the output, whose lengths were
-        // checked above. It lives as long as `self`.
+        // SAFETY: the code reads `count` elements of each input and writes `count` elements of the output, whose
+        // lengths were checked above. It lives as long as `self`.
         unsafe { (self.entry)(pointers.as_ptr(), output.as_mut_ptr().cast(), count as i64) }
     }
 
-    /// Runs the kernel over equally long arrays; lengths are padded to the multiple by repeating the last element.
+    /// Runs the kernel on arrays of equal length, padded to the multiple by repeating the last element.
     #[allow(dead_code, reason = "not everybody who includes this file has typed arrays")]
     pub fn run<T: Number>(&self, inputs: &[&[T]]) -> Vec<T> {
         let count = inputs[0].len();
@@ -94,11 +95,11 @@ impl Kernel {
     }
 }
 
-/// A number whose bytes kernels read and write.
+/// Number whose bytes kernels read and write.
 pub trait Number: Copy {
-    /// Its bytes in memory.
+    /// Returns the bytes in memory.
     fn bytes(self) -> impl Iterator<Item = u8>;
-    /// From its bytes.
+    /// Reads a number from its bytes.
     fn read(bytes: &[u8]) -> Self;
 }
 
@@ -118,8 +119,8 @@ macro_rules! numbers {
 
 numbers!(u16 f32 f64);
 
-/// Emits `kernel(inputs: *const *const void, out: *mut void, n: i64)`, a loop in steps of the width, and with it
-/// `kernel.flushing` where subnormals may be flushed.
+/// Emits `kernel(inputs: *const *const void, out: *mut void, n: i64)`, a loop in steps of the width, and also
+/// `kernel.flushing` if subnormals may be flushed.
 pub fn emit<'c>(
     context: &'c Context,
     target: &Target,

@@ -1,5 +1,5 @@
-//! Accesses under masks touch the lanes of the mask and nothing else: every source type by every result type by every
-//! number of lanes by every x86 level that this machine executes, with guard bytes around the result.
+//! Tests that masked accesses touch only the lanes of the mask: every source type, result type, number of lanes and x86
+//! level that this machine executes, with guard bytes around the result.
 #![expect(unsafe_code, reason = "generated code is called through a pointer")]
 
 use std::ffi::c_void;
@@ -14,23 +14,22 @@ use xla_llvm::jit::LoadedCode;
 use xla_llvm::lanes::{Lanes, Scalar};
 use xla_llvm::target::{MachineOptions, Target};
 
-/// Knowledge of a function's mask.
+/// Stage at which a function's mask becomes known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
-    /// Nobody: there is none, and as many elements as lanes are converted. The other functions are compared with this
-    /// one.
+    /// No mask: all lanes are converted. The other functions are compared with this one.
     Unmasked,
-    /// The emitter.
+    /// Known to the emitter.
     WhenEmitted,
-    /// The code generator, which folds more than the emitter.
+    /// Known to the code generator, which folds more than the emitter.
     WhenGenerated,
-    /// The machine.
+    /// Known at run time only.
     WhenRunning,
 }
 
 const MASKED: [Known; 3] = [Known::WhenEmitted, Known::WhenGenerated, Known::WhenRunning];
 
-/// Lanes of the last, partial vector that exist.
+/// Position of the valid lanes in the last, partial vector.
 #[derive(Clone, Copy, Debug)]
 enum Side {
     First,
@@ -39,9 +38,9 @@ enum Side {
 
 const SIDES: [Side; 2] = [Side::First, Side::Last];
 
-/// The most elements of a function.
+/// Maximum number of elements of a function.
 const MOST: usize = 64;
-/// Bytes around a result: more than a vector's.
+/// Number of guard bytes on each side of a result: more than a vector.
 const GUARD: usize = 1024;
 
 type Function = unsafe extern "C" fn(*const c_void, *mut c_void, *const i64);
@@ -50,8 +49,8 @@ fn name(known: Known, side: Side, count: usize) -> String {
     format!("convert_{known:?}_{side:?}_{count}")
 }
 
-/// Adds a function that converts `count` elements. Of a count that does not fill vectors, the others end or begin with
-/// a partial one.
+/// Adds a function that converts `count` elements. If the count does not fill vectors, the last or the first vector is
+/// partial.
 fn add_function<'e, 'c>(
     emitter: &'e Emitter<'c>,
     types: [ElementType; 2],
@@ -104,12 +103,12 @@ fn module<'c>(context: &'c Context, target: &Target, types: [ElementType; 2], co
     emitter.finish()
 }
 
-/// Lanes of a loop over both types: as many as the wider computes with.
+/// Returns the lanes of a loop over both types, determined by the wider one.
 fn lanes(target: &Target, types: [ElementType; 2]) -> u32 {
     target.lanes(types.map(|ty| ty.bit_width().max(8) as u32).into_iter().max().unwrap_or(8).min(64))
 }
 
-/// Bytes of any elements; the numbers are the same each time.
+/// Returns bytes of arbitrary elements, equal in every run.
 fn elements(ty: ElementType, count: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -122,7 +121,7 @@ fn elements(ty: ElementType, count: usize) -> Vec<u8> {
     if ty == ElementType::Pred { bytes.map(|byte| byte & 1).collect() } else { bytes.collect() }
 }
 
-/// Faults of a function over all counts.
+/// Returns the errors of a function over all counts.
 fn faults(target: &Target, types: [ElementType; 2], counts: &[usize]) -> Vec<String> {
     let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
         Ok((module(context, target, types, counts)?, ()))
@@ -136,10 +135,11 @@ fn faults(target: &Target, types: [ElementType; 2], counts: &[usize]) -> Vec<Str
     let source = elements(types[0], MOST);
     let run = |name: &str, elements: usize, result: &mut [u8]| {
         let address = code.address(name).unwrap();
-        // SAFETY: `add_function` gives every function this type.
+        // SAFETY: `add_function` defines every function with this type.
         let function = unsafe { std::mem::transmute::<*const c_void, Function>(address) };
         let left = (elements as u32 % lanes(target, types)) as i64;
-        // SAFETY: the function reads up to `MOST` elements of the source and writes as many after the first guard.
+        // SAFETY: the function accesses at most `MOST` elements of the source and of the result, which begins after the
+        // first guard.
         unsafe { function(source.as_ptr().cast(), result[GUARD..].as_mut_ptr().cast(), &raw const left) }
     };
     let size = types[1].byte_width();
@@ -166,7 +166,7 @@ fn faults(target: &Target, types: [ElementType; 2], counts: &[usize]) -> Vec<Str
     faults
 }
 
-/// All pairs of types, each for those counts.
+/// Tests all pairs of types, each for given counts.
 fn sweep(target: Option<Target>, sources: &[ElementType], results: &[ElementType], counts: &[usize]) {
     let Some(target) = target else { return };
     let pairs = sources.iter().flat_map(|&from| results.iter().map(move |&to| [from, to]));
@@ -177,7 +177,7 @@ fn sweep(target: Option<Target>, sources: &[ElementType], results: &[ElementType
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults[..faults.len().min(40)].join("\n"));
 }
 
-/// The target of an x86 level, where this machine executes its code.
+/// Returns the target of an x86 level, if this machine executes its code.
 pub fn level(cpu: &str) -> Option<Target> {
     #[cfg(target_arch = "x86_64")]
     let executes = match cpu {
@@ -198,10 +198,10 @@ pub fn level(cpu: &str) -> Option<Target> {
     executes.then(|| Target::new("x86_64-unknown-linux-gnu", cpu, "").unwrap())
 }
 
-/// Types whose lanes are wide where they are computed with.
+/// Types whose lanes are wide in computations.
 const SOURCES: &[ElementType] = &[ElementType::S64, ElementType::S32, ElementType::BF16, ElementType::F32];
 
-/// One type of each width in memory, and of each way to get there.
+/// One type of each width in memory, and of each method of conversion.
 const RESULTS: &[ElementType] = &[
     ElementType::S8,
     ElementType::S16,

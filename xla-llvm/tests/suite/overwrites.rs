@@ -1,4 +1,4 @@
-//! Kernels whose results are stored over their inputs, run in one memory and in two.
+//! Tests of kernels whose results overwrite their inputs: checked by running them in shared and in separate memory.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Module, Result};
@@ -9,7 +9,7 @@ use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
 use xla_passes::analysis::alias::ReadOrder;
 
-/// Checks the entry's kernel with its result 0 over its input 0.
+/// Checks the entry's kernel with its result 0 stored over its input 0.
 fn checked(module: &Module, order: ReadOrder) -> Result<()> {
     let source = KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap();
     let source = KernelSource { overwrites: vec![Overwrite { input: 0, result: 0, order }], ..source };
@@ -47,8 +47,8 @@ fn elements_and_rows_may_be_overwritten_after_they_were_read() {
     }
 }
 
-/// Reads of elements that earlier iterations have stored, in one call or by another work item, with the result's share
-/// of wrong elements from nearly all to few.
+/// Reads of elements that earlier iterations have overwritten, in one call or by another work item, where the share of
+/// wrong elements ranges from nearly all to few.
 #[test]
 fn reads_of_overwritten_elements_are_found() {
     for wrong in [
@@ -65,8 +65,8 @@ fn reads_of_overwritten_elements_are_found() {
     }
 }
 
-/// Code depends on whether an input is overwritten, not on which: two fusions of a training step that differ in this
-/// alone have one kernel, and each of their lists of overwritten inputs is checked.
+/// Code depends on whether an input is overwritten, not on which one. Two fusions of a training step that differ only
+/// in this share one kernel, and each of their lists of overwritten inputs is checked.
 #[test]
 fn kernels_that_overwrite_different_inputs_share_their_code() {
     let module = entry("x = f32[8] parameter(0) y = f32[8] parameter(1) ROOT r = f32[8] add(x, y)");

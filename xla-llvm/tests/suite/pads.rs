@@ -1,4 +1,4 @@
-//! Pads of single elements: the code of a chain of them grows as the chain does.
+//! Test of pads of single elements: the code size of a chain of them is linear in its length.
 
 use std::fmt::Write;
 
@@ -8,7 +8,8 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{KernelSource, emit_kernel};
 use xla_llvm::target::Target;
 
-/// Instructions of a kernel of `steps` steps, each of which takes an array apart and puts it together from pads.
+/// Returns the number of instructions of a kernel of `steps` steps, each of which slices an array and rebuilds it by
+/// pads.
 fn instructions(steps: usize, target: &Target) -> usize {
     let mut text = String::from("HloModule m\nENTRY e {\n  x0 = f32[4] parameter(0)\n  zero = f32[] constant(0)\n");
     for i in 0..steps {

@@ -1,4 +1,5 @@
-//! Programs of one kernel that is no contraction, against the evaluator at each x86 level that this machine executes.
+//! Tests of programs of one kernel without a contraction, against the evaluator at each x86 level that this machine
+//! executes.
 //!
 //! `$E` in a program is an extent and `$T` an element type.
 
@@ -6,7 +7,7 @@ use crate::guarded::check;
 
 /// Extents of less than a vector, of whole vectors, and of whole vectors and a part.
 const EXTENTS: [usize; 4] = [1, 8, 19, 100];
-/// Types of two, one and eight bytes, beside `f32`.
+/// Types of two, one and eight bytes, in addition to `f32`.
 const TYPES: [&str; 3] = ["bf16", "u8", "s64"];
 
 /// Compares the program of a body with the evaluator.
@@ -176,7 +177,7 @@ fn reductions() {
     );
 }
 
-/// Results of a row's reduction that the row's elements are computed with, of values that are worth keeping.
+/// Reductions of rows whose results are used with the row's elements, which are expensive enough to be kept.
 #[test]
 fn reductions_of_rows_that_are_kept() {
     let row = "x = $T[18,$E] parameter(0) three = $T[] constant(3) w = $T[18,$E] broadcast(three), dimensions={}
@@ -227,7 +228,7 @@ fn selects_and_scatters() {
     );
 }
 
-/// Rows of fewer items than digits are counted for, and of more.
+/// Rows with fewer items than the histogram of a radix sort has digits, and with more.
 #[test]
 fn sorts() {
     for body in [
@@ -251,7 +252,7 @@ fn sorts() {
     }
 }
 
-/// The best five of as many items as a heap is sooner than a sort for, and of fewer.
+/// The five best of items, in numbers for which a heap is faster than a sort, and fewer.
 #[test]
 fn best_of_rows() {
     let body = "x = $T[3,$E] parameter(0) ROOT r = ($T[3,5], s32[3,5]) topk(x), k=5, largest=true";
@@ -261,7 +262,7 @@ fn best_of_rows() {
     TYPES.iter().for_each(|ty| program("heap-select", body, 100, ty));
 }
 
-/// Places that meet, and places outside of the array.
+/// Duplicate indices, and indices out of bounds.
 #[test]
 fn scatters() {
     programs(

@@ -1,4 +1,4 @@
-//! Strategies of kernels, and the LLVM IR that they give at each width of vectors: `tests/data/strategies/*.hlo`.
+//! Snapshot tests of strategies of kernels, and of their LLVM IR at each vector width: `tests/data/strategies/*.hlo`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,12 +14,12 @@ use xla_llvm::target::Target;
 
 /// Processors with vectors of 128, 256 and 512 bits.
 const VECTORS: [&str; 3] = ["x86-64", "x86-64-v3", "x86-64-v4"];
-/// Cases that only kernels of threads take as one.
+/// Cases that are one kernel on GPUs only.
 const OF_THREADS: [&str; 2] = ["attention", "score-sum"];
-/// GPUs, without warp groups that multiply and with them.
+/// GPUs without and with wgmma.
 const THREADS: [&str; 2] = ["sm_90", "sm_90a"];
 
-/// The cases' names and programs, in the order of the names.
+/// Returns the names and programs of the cases, sorted by name.
 fn cases() -> Vec<(String, Module)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/strategies");
     let mut cases: Vec<(String, Module)> = std::fs::read_dir(folder)
@@ -34,7 +34,7 @@ fn cases() -> Vec<(String, Module)> {
     cases
 }
 
-/// The strategy of the entry as one kernel, and its LLVM IR.
+/// Returns the strategy of the entry as one kernel, and its LLVM IR.
 pub fn emitted(case: &str, module: &Module, target: &Target) -> (String, String) {
     let graph = module.entry();
     let in_place = KernelSource {
@@ -57,7 +57,7 @@ pub fn emitted(case: &str, module: &Module, target: &Target) -> (String, String)
     let emitter = Emitter::new(&context, "kernels", target, EmitOptions::default());
     let kernel = emit_kernel(&emitter, &source, "kernel").unwrap();
     let ir = emitter.finish().unwrap().print_to_string().to_string();
-    // The text before the first function names the machine.
+    // The text before the first function contains the target.
     (kernel.strategy, ir.split_once("define").map_or(String::new(), |(_, body)| format!("define{body}")))
 }
 
@@ -67,9 +67,9 @@ fn every_strategy_is_chosen() {
     let mut names = BTreeSet::new();
     for (case, module) in cases() {
         writeln!(table, "{case}").unwrap();
-        // Threads sort and scatter in ways of their own.
+        // GPUs have separate sorts and scatters.
         let alone = ["sort", "select", "copies"].iter().any(|ending| case.ends_with(ending));
-        // An attention is one kernel of threads alone, and so is a sum over functions of scores.
+        // Attention is one kernel on GPUs only, and so is a sum over functions of scores.
         let vectors = if OF_THREADS.contains(&case.as_str()) { &VECTORS[..0] } else { &VECTORS };
         let threads = if alone { &THREADS[..0] } else { &THREADS };
         for cpu in vectors.iter().chain(threads).copied() {
@@ -83,7 +83,7 @@ fn every_strategy_is_chosen() {
     assert_eq!(names, STRATEGIES.iter().map(|name| name.to_string()).collect());
 }
 
-/// Kernels of threads are looked at as PTX in the GPU backend.
+/// GPU kernels have PTX snapshots in the GPU backend.
 #[test]
 fn llvm_ir_of_vectors() {
     let of_threads = |case: &str| case.contains("matmul") || OF_THREADS.contains(&case);

@@ -1,4 +1,4 @@
-//! The same emission for other targets: run where this machine can, else compiled and searched for library calls.
+//! Tests of an emission for other targets: run if this machine can, otherwise compiled and searched for library calls.
 
 use inkwell::context::Context;
 use inkwell::targets::InitializationConfig;
@@ -10,7 +10,7 @@ use xla_llvm::target::{CodeGenerators, MachineOptions, Passes, Target, TargetSpe
 
 use crate::kernel::{Signature, emit};
 
-/// Targets by triple and CPU, with the width that vectors should have in bits (0: scalars only).
+/// Targets by triple, CPU and features, with the expected width of vectors in bits (0: scalars only).
 const TARGETS: &[(&str, &str, &str, u32)] = &[
     ("x86_64-unknown-linux-gnu", "x86-64", "", 128),
     ("x86_64-unknown-linux-gnu", "x86-64-v3", "", 256),
@@ -21,7 +21,7 @@ const TARGETS: &[(&str, &str, &str, u32)] = &[
     ("nvptx64-nvidia-cuda", "sm_80", "", 0),
 ];
 
-/// A target of any kind that LLVM was built with.
+/// Returns a target of any kind that LLVM was built with.
 fn target(triple: &str, cpu: &str, features: &str) -> Target {
     inkwell::targets::Target::initialize_all(&InitializationConfig::default());
     Target::new(triple, cpu, features).unwrap()
@@ -42,8 +42,8 @@ fn widths_are_those_of_the_cpu() {
 /// Triple, processor, features, abilities.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-/// Targets by name, with what was found: vector bits, fma and rounding in f32 and f64, half, masked memory, high
-/// products, bytes of a pointer, byte order.
+/// Targets with their expected abilities: vector bits, FMA and rounding in f32 and f64, half precision, masked memory,
+/// high products, bytes of a pointer, byte order.
 const ABILITIES: &[Row] = &[
     ("x86_64-unknown-linux-gnu", "", "", "128 -- -- -- p 8"),
     ("x86_64-unknown-linux-gnu", "x86-64-v3", "", "256 fr fr hm p 8"),
@@ -113,7 +113,7 @@ fn names_that_do_not_exist_or_contradict_each_other_are_refused() {
     assert!(said("hexagon", "hexagonv61", &[], None).contains("has no processor"));
     assert!(said("riscv64-linux-gnu", "generic-rv64", &["+zvl256"], None).contains("did you mean zvl"));
     assert!(said("riscv64-linux-gnu", "generic-rv64", &[], Some("lp64x")).contains("there are lp64"));
-    // LLVM knows each of these names, and ends the process at some of them together.
+    // LLVM knows each of these names, but terminates the process for some combinations of them.
     assert!(said("riscv64-linux-gnu", "generic-rv32", &[], None).contains("LLVM cannot generate code"));
     assert!(said("i686-linux-gnu", "i386", &[], None).contains("no SSE2"));
     assert!(said("x86_64-linux-gnu", "native-ish", &[], None).contains("has no processor"));
@@ -122,7 +122,7 @@ fn names_that_do_not_exist_or_contradict_each_other_are_refused() {
     assert!(said("nvptx64-nvidia-cuda", "sm_90", &[], None).contains("of a GPU"));
 }
 
-/// Normalised triple, and assembly of a 64-bit division, for a triple and a processor.
+/// Returns the normalized triple, and assembly of a 64-bit division, for a triple and a processor.
 fn division(triple: &str, cpu: &str) -> (String, String) {
     let spec = TargetSpec {
         triple: Some(triple.to_string()),
@@ -184,7 +184,7 @@ fn what_llvm_does_not_know_is_refused() {
     assert!(matches!(refused, Err(Error::InvalidArgument(_))));
 }
 
-/// Instructions of `kernel.flushing`, but for moves of data, in order.
+/// Returns the instructions of `kernel.flushing` in order, without moves of data.
 fn flushing_instructions(triple: &str, cpu: &str) -> Vec<String> {
     let target = target(triple, cpu, "");
     let ty = ElementType::F32;
@@ -215,7 +215,7 @@ fn the_mode_of_subnormals_is_set_around_the_kernel_alone() {
     assert_eq!(flushing_instructions("riscv64-unknown-linux-gnu", "generic-rv64"), ["call"]);
 }
 
-/// Names that code for this operation refers to and does not define.
+/// Returns the names of undefined functions that the code calls.
 fn calls(assembly: &str) -> Vec<String> {
     let called = |line: &str| {
         let mut words = line.split_whitespace();
@@ -273,8 +273,8 @@ fn no_operation_calls_a_library() {
     }
 }
 
-/// LLVM 22 takes lanes apart to shift them by different amounts, and forgets to clear what is above a narrow one. (The
-/// results are looked at in cross runs.)
+/// LLVM 22 scalarizes shifts by different amounts, and does not clear the bits above a narrow lane. (Cross runs check
+/// the results.)
 #[test]
 fn narrow_lanes_are_shifted_as_wide_ones_in_webassembly() {
     let widened = |triple: &str, features: &str, ty: ElementType, op: BinaryOp| {
