@@ -1,4 +1,4 @@
-//! Costs worked out by hand, and the peak of memory.
+//! Tests of the cost analysis against costs computed by hand, and of the memory peak.
 
 use xla_hlo::text::parse_module;
 use xla_passes::analysis::cost::{Cost, CostAnalysis, analyze};
@@ -10,7 +10,7 @@ fn analyzed(text: &str) -> CostAnalysis {
     analyze(&parse_module(text).expect("the test's module"))
 }
 
-/// Cost of a program of one interesting instruction.
+/// Returns the cost of a program with one relevant instruction.
 fn cost(body: &str) -> Cost {
     let add = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }";
     let less = "less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = pred[] compare(a, b), direction=LT }";
@@ -48,7 +48,7 @@ fn contractions_count_multiplications_and_additions() {
     let image = "x = f32[1,5,1] parameter(0) k = f32[3,1,1] parameter(1)";
     let padded = "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f";
     assert_eq!(work(&format!("{image} ROOT r = f32[1,5,1] convolution(x, k), {padded}")), (2 * 13, 0));
-    // Two groups: each result channel sees one of two input channels.
+    // Two groups: each result channel depends on one of two input channels.
     let grouped = "x = f32[1,5,2] parameter(0) k = f32[1,1,2] parameter(1)
          ROOT r = f32[1,5,2] convolution(x, k), window={size=1}, dim_labels=b0f_0io->b0f, feature_group_count=2";
     assert_eq!(work(grouped), (2 * 5 * 2, 0));
@@ -123,8 +123,8 @@ ENTRY main {
 #[test]
 fn loops_count_as_often_as_they_run() {
     let analysis = analyzed(&LOOP.replace("BOUND", "10"));
-    // Each round: the counter (4 + 4 bytes in, 4 out), the kernel (16 of 4096 bytes and the counter in, 16 out), the
-    // condition (4 + 4 in, 1 out).
+    // Each iteration: the counter (4 + 4 bytes in, 4 out), the kernel (16 of 4096 bytes and the counter in, 16 out),
+    // the condition (4 + 4 in, 1 out).
     let total =
         Cost { flops: 20, transcendentals: 40, bytes_read: 10 * (8 + 20 + 8), bytes_written: 10 * (4 + 16 + 1) };
     assert_eq!(analysis.total, total);
@@ -170,7 +170,7 @@ ENTRY main {
     insta::assert_snapshot!(format!("{report}\n{}", json(&report)));
 }
 
-/// A loop whose state holds a doubled value, an invariant one, and a counter.
+/// Loop whose state contains a doubled value, an invariant one, and a counter.
 const STATE: &str = "HloModule doubled
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
 body {

@@ -1,4 +1,4 @@
-//! Effects are kept, ordered and neither merged nor removed.
+//! Tests that instructions with effects are kept, ordered, and neither merged nor removed.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Module, Opcode};
@@ -7,7 +7,7 @@ use xla_passes::{
     SimplifyLoops, SimplifyTuples, TargetProfile, UnrollLoops,
 };
 
-/// Runs passes that remove and merge on a program.
+/// Runs passes that remove and merge instructions on a program.
 fn simplified(instructions: &str) -> Module {
     let text = format!(
         "ENTRY main {{\n x = f32[4] parameter(0)\n t = token[] after-all()\n {instructions}\n ROOT r = f32[4] negate(x)\n}}"

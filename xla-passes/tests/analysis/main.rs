@@ -1,4 +1,4 @@
-//! Analyses and views of modules.
+//! Tests of analyses and views of modules.
 
 mod cost;
 mod effects;

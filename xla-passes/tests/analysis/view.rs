@@ -1,4 +1,4 @@
-//! Views of modules: the graph for Graphviz, and the data of the HTML page.
+//! Tests of views of modules: the graph for Graphviz, and the data of the HTML page.
 
 use serde_json::Value;
 use xla_hlo::Module;
@@ -73,7 +73,7 @@ fn the_page_has_every_computation() {
     };
     let computations = &data["computations"];
     assert_eq!(names(computations), ["main", "kernel", "add", "condition", "body"]);
-    // Scalar constants are shown in their readers.
+    // Scalar constants are shown in their users.
     assert_eq!(names(&computations[0]["nodes"]), ["%x", "%fusion", "%total", "%start", "%loop", "%out"]);
     assert_eq!(computations[0]["nodes"][2]["what"], "reduce(_, 0) f32[8]");
     assert_eq!(computations[1]["nodes"][1]["what"], "broadcast(0.5) f32[8,16]");
@@ -89,7 +89,7 @@ fn the_page_is_whole_in_itself() {
     assert!(
         !page.contains("http://") && !page.contains("https://") && !page.contains("src=") && !page.contains("<!--")
     );
-    // Nothing of the program ends the script or begins an element.
+    // No text of the program ends the script or begins an element.
     assert_eq!((page.matches("</script>").count(), page.matches("<b>").count()), (2, 0));
     assert!(page.contains("default-src 'none'"));
 }
@@ -102,7 +102,7 @@ fn computations_that_are_called_twice_are_drawn_once() {
     );
     let module = parse_module(&text).expect("the test's module");
     let dot = view::dot(&module);
-    // Once where the fusion is, whose computation is its own, and once for both calls.
+    // Once for the fusion, whose computation has no other caller, and once for both calls.
     assert_eq!(dot.matches("label=\"%e\\nexponential f32[8,16]\"").count(), 2, "{dot}");
     assert!(dot.contains("label=\"%again\\ncall f32[8,16]\""), "{dot}");
 }

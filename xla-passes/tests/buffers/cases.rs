@@ -1,4 +1,4 @@
-//! Programs whose copies, buffers and in-place operands are known.
+//! Tests with programs whose copies, buffers and in-place operands are known.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Error, Module, ParameterLeaf};
@@ -15,7 +15,7 @@ fn check(text: &str) -> Outcome {
     memory::check(module, &arguments, 100_000)
 }
 
-/// A loop that writes row `i` of `ys` in each iteration and carries a sum.
+/// Loop that writes row `i` of `ys` in each iteration and carries a sum.
 const SCAN: &str = "
 condition {
   state = (s32[], f32[16], f32[8,16], f32[8,16]) parameter(0)
@@ -76,7 +76,7 @@ fn a_chain_of_elementwise_operations_takes_one_buffer() {
     assert_eq!(outcome.buffers.allocations().len(), 2);
 }
 
-/// Five products, each of the one before.
+/// Five dots, each of the previous one.
 const CHAIN: &str = "ENTRY main {
   x = f32[8,8] parameter(0)
   a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
@@ -147,7 +147,7 @@ fn donors_take_outputs_of_their_size() {
     assert!(path.is_empty());
 }
 
-/// Two scatters of two arrays each, in a loop; what is scattered into is read before, and nowhere after.
+/// Two scatters of two arrays each, in a loop; the arrays are read before their update, but not after it.
 const SCATTERS: &str = "
 set { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
 both {
@@ -229,7 +229,7 @@ fn scatters_run_after_other_readers_of_what_they_update() {
 
 const NONE: [usize; 0] = [];
 
-/// Operands that the entry's root may be written over.
+/// Returns the operands that the entry's root may overwrite.
 fn shared_operands(text: &str) -> Vec<usize> {
     let module = parse_module(text).expect("it parses");
     let (entry, root) = (module.entry_id(), module.entry().root());
@@ -295,7 +295,7 @@ fn fused_updates_may_read_their_own_window_only() {
     assert_eq!(case("j"), NONE);
 }
 
-/// The aliases of a fusion are wishes: they hold where the kernel reads each row before it stores the row.
+/// Aliases of a fusion are requests: they are granted if the kernel reads each row before it stores that row.
 #[test]
 fn fusions_of_rows_may_share_what_they_read_in_their_own_rows() {
     let case = |body: &str, alias: &str| {
@@ -320,7 +320,7 @@ fn fusions_of_rows_may_share_what_they_read_in_their_own_rows() {
     assert_eq!(case(&format!("{both} d = f32[4,8] add(b, c) ROOT r = f32[4,8] divide(x, d)"), first), NONE);
 }
 
-/// Schedules; the module is not given its copies.
+/// Schedules the module without copy insertion.
 fn scheduled(text: &str) -> Module {
     let mut module = parse_module(text).expect("it parses");
     schedule_module(&mut module).expect("it can be scheduled");
@@ -351,7 +351,7 @@ fn branches_that_may_run_side_by_side_share_no_memory() {
     };
     let (tight, roomy) = (temporary(0, None), temporary(8, None));
     assert!(tight < roomy, "{tight} {roomy}");
-    // `reuse_after` is ignored where memory does not suffice.
+    // `reuse_after` is ignored if memory does not suffice.
     let arguments_and_results = 4 * 256;
     assert_eq!(temporary(8, Some(arguments_and_results + tight as u64)), tight);
 }
@@ -382,7 +382,7 @@ fn what_is_missing_is_said() {
     assert_eq!(not_flat, "computation f is executed by several callers; flatten the call graph first");
 }
 
-/// A chain of `n` loops, each nested in the one before.
+/// Returns a chain of `n` loops, each nested in the previous one.
 fn nest(n: usize) -> String {
     let mut text = String::new();
     let condition = |k: usize| {
@@ -415,7 +415,7 @@ fn deep_nesting_is_an_error_not_a_crash() {
 
 #[test]
 fn long_programs_take_time_in_proportion() {
-    // A thousand updates of one array, each read before the next, with a few readers of everything at the end.
+    // A thousand updates of one array, each read before the next one, with a few users of all of them at the end.
     let mut text = String::from(
         "ENTRY main {\n x0 = f32[1000] parameter(0)\n i = s32[] parameter(1)\n u = f32[1] parameter(2)\n y0 = f32[1000] negate(x0)\n",
     );

@@ -1,6 +1,6 @@
-//! The programs of the corpus, where it is there, through the standard pipeline and in their buffers.
+//! Tests of the programs of the corpus, if it exists: through the standard pipeline, and run in their buffers.
 //!
-//! The corpus is looked for in `XLA_CORPUS`, then in `shared/corpus` beside the repository.
+//! The corpus is searched in `XLA_CORPUS`, then in `shared/corpus` next to the repository.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -37,7 +37,7 @@ fn corpus_programs_run_in_their_buffers() {
     let mut checked = 0;
     for path in &programs {
         let text = fs::read_to_string(path).expect("a readable program");
-        // Programs that the parser refuses are other tests' business.
+        // Programs that the parser rejects are covered by other tests.
         let Some(mut module) = parse_module(&text).ok().filter(|m| verify::check(m).is_ok()) else { continue };
         attempt(path.display().to_string(), || {
             run(&pipeline, &mut module, &profile);

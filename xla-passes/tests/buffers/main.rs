@@ -1,4 +1,4 @@
-//! Scheduling, copy insertion and buffer assignment, checked by running programs in the memory they were given.
+//! Tests of scheduling, copy insertion and buffer assignment: programs run in their assigned memory.
 
 mod cases;
 mod corpus;
@@ -12,11 +12,10 @@ use xla_passes::{
     TargetProfile, stages,
 };
 
-/// Number of random programs that the test runs; each is a few dozen instructions with control flow up to four levels
-/// deep.
+/// Number of random programs; each has a few dozen instructions with control flow nested up to four levels.
 const PROGRAMS: u64 = 3000;
 
-/// Passes before scheduling, without the simplifications that would leave little of a random program.
+/// Returns the passes before scheduling, without simplifications that would reduce random programs to little.
 fn before_scheduling(profile: &TargetProfile) -> Pipeline {
     Pipeline::new("before")
         .stage(stages::canonicalize(profile))
@@ -28,7 +27,7 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) {
     pipeline.run(module, &PassContext::new(profile)).expect("the passes succeed");
 }
 
-/// Runs a test of one program; says which it was when that fails.
+/// Runs a test of one program, and names the program if the test fails.
 fn attempt<T>(what: String, test: impl FnOnce() -> T) -> T {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
     outcome.unwrap_or_else(|_| panic!("{what} failed"))
@@ -49,7 +48,8 @@ fn random_programs_run_in_their_buffers() {
         copies += outcome.copies;
         instructions += outcome.module.instruction_count();
     }
-    // Most of these programs' loops start from parameters and constants and change places; still copies are few.
+    // Most loops of these programs start from parameters and constants and permute their state; nevertheless copies are
+    // few.
     assert!(copies * 8 < instructions, "{copies} copies in {instructions} instructions");
 }
 

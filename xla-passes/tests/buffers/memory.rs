@@ -1,4 +1,4 @@
-//! Runs a scheduled module in the memory of its buffer assignment, on plain bytes.
+//! Runs a scheduled module in the memory of its buffer assignment, as plain bytes.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::eval::Evaluator;
@@ -9,18 +9,18 @@ use xla_passes::buffers::{AllocationKind, BufferAssignment, BufferOptions, Slice
 use xla_passes::schedule::insert_copies::insert_copies;
 use xla_passes::schedule::schedule_module;
 
-/// Content of memory that was never written.
+/// Content of uninitialised memory.
 const GARBAGE: u8 = 0xa5;
 
-/// Outcome of a module.
+/// Result of the passes on a module.
 pub struct Outcome {
     pub module: Module,
     pub copies: usize,
     pub buffers: BufferAssignment,
 }
 
-/// Schedules, inserts copies, assigns, checks the assignment, runs it on the arguments, and compares with the
-/// evaluator's results. Runs nothing if that takes more than `steps` instructions.
+/// Schedules a module, inserts copies, assigns buffers, checks the assignment, runs it, and compares the results with
+/// the evaluator's. Does not run a module that takes more than `steps` instructions.
 pub fn check(mut module: Module, arguments: &[Literal], steps: u64) -> Outcome {
     xla_hlo::verify::check(&module).expect("the test's module is valid");
     let mut evaluator = Evaluator::new(&module).with_step_limit(steps);
@@ -41,7 +41,7 @@ pub fn check(mut module: Module, arguments: &[Literal], steps: u64) -> Outcome {
         }
         buffers
     };
-    // As for a device with several streams, and as for one without.
+    // With stream assignment for several streams, and without.
     assigned(4);
     let buffers = assigned(0);
     Outcome { module, copies, buffers }
@@ -55,7 +55,7 @@ fn compare(found: &[Literal], expected: &Literal, text: impl Fn() -> String) {
     }
 }
 
-/// Small numbers for every leaf of the entry's parameters.
+/// Returns small numbers for every leaf of the entry's parameters.
 pub fn arguments(module: &Module) -> Vec<Literal> {
     let entry = module.entry();
     entry.parameters().iter().map(|&p| small(entry[p].shape())).collect()
@@ -101,7 +101,7 @@ fn run(module: &Module, assignment: &BufferAssignment, arguments: &[Literal]) ->
             }
             AllocationKind::Output { .. } | AllocationKind::Temporary => continue,
         };
-        // The layouts of parameters; constants have none but the usual one.
+        // Parameters have layouts; constants have the default layout.
         let shape = match &allocation.kind {
             AllocationKind::Parameter { leaf, .. } => {
                 let parameter = module.entry().parameters()[leaf.parameter];
@@ -202,8 +202,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads operands, evaluates, writes results. Fills result memory that is not shared with operands with garbage
-    /// first.
+    /// Reads operands, evaluates the instruction, and writes the results. Result memory that is not shared with
+    /// operands is filled with garbage first.
     fn compute(&mut self, comp: CompId, id: InstrId) {
         let module = self.module;
         let instruction = &module[comp][id];
@@ -232,7 +232,7 @@ impl Run<'_> {
     }
 }
 
-/// The bytes of a literal in the order of dimensions of its place's shape.
+/// Returns the bytes of a literal in the layout of a shape.
 fn in_memory(literal: &Literal, shape: &Shape) -> Vec<u8> {
     let Some(shape) = shape.as_array() else { return literal.bytes().to_vec() };
     let (bytes, width) = (literal.bytes(), shape.element_type().byte_width());
@@ -243,7 +243,7 @@ fn in_memory(literal: &Literal, shape: &Shape) -> Vec<u8> {
     memory
 }
 
-/// Places of the elements in memory, in row-major order.
+/// Returns the positions of the elements in memory, in row-major order.
 fn places(shape: &ArrayShape) -> impl Iterator<Item = usize> {
     let (dims, strides) = (shape.dims().to_vec(), strides(shape.dims(), &shape.minor_to_major()));
     let count: usize = dims.iter().product();

@@ -7,7 +7,7 @@ use xla_hlo::{
     ops,
 };
 
-/// A small generator of pseudo-random numbers; the same seed makes the same program.
+/// Generator of pseudorandom numbers; a seed determines a program.
 pub struct Random(u64);
 
 impl Random {
@@ -15,7 +15,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// The shapes of values; bytes are 16, 16, 16, 4 and 0.
+/// Number of shapes of values; their sizes are 16, 16, 16, 4 and 0 bytes.
 const KINDS: usize = 5;
 
 fn shape(kind: usize) -> Shape {
@@ -46,14 +46,14 @@ fn tuple(kinds: &[usize]) -> Shape {
     Shape::Tuple(kinds.iter().map(|&k| shape(k)).collect())
 }
 
-/// A computation that a program under construction may use.
+/// Computation that a program under construction may call.
 enum Callee {
     Loop { condition: CompId, body: CompId, state: Vec<usize> },
     Choice { branches: Vec<CompId>, operands: Vec<Vec<usize>>, result: Vec<usize>, by_predicate: bool },
     Call { computation: CompId, operands: Vec<usize>, result: Vec<usize> },
 }
 
-/// A random module and arguments for it.
+/// Returns a random module and arguments for it.
 pub fn program(seed: u64) -> Result<(Module, Vec<Literal>)> {
     let mut random = Random::new(seed);
     let mut module = ModuleBuilder::new("random");
@@ -69,7 +69,7 @@ pub fn program(seed: u64) -> Result<(Module, Vec<Literal>)> {
     Ok((module, arguments))
 }
 
-/// Gives some parameters away, to outputs of their shape or to whatever.
+/// Donates some parameters, to outputs of their shape or without an output.
 fn donate(random: &mut Random, module: &mut Module, parameters: &[usize], as_tuple: bool, result: &[usize]) {
     let mut outputs: Vec<usize> = (0..result.len()).collect();
     for (i, &kind) in parameters.iter().enumerate() {
@@ -106,7 +106,7 @@ fn combiner(module: &mut ModuleBuilder) -> Result<CompId> {
     Ok(b.finish(sum))
 }
 
-/// A computation of those parameters (each its own, or all in one tuple) that returns a tuple of `result`.
+/// Generates a computation of parameters (separate, or all in one tuple) that returns a tuple of `result`.
 fn function(
     random: &mut Random,
     module: &mut ModuleBuilder,
@@ -182,7 +182,7 @@ fn callee(random: &mut Random, module: &mut ModuleBuilder, combiner: CompId, dep
     }
 }
 
-/// A loop body: counts leaf 0 up, does anything to the others, often nothing or a change of places.
+/// Generates a loop body: increments leaf 0, and changes the others arbitrarily, often not at all or by a permutation.
 fn body(
     random: &mut Random,
     module: &mut ModuleBuilder,
@@ -227,7 +227,7 @@ fn number(b: &mut ComputationBuilder<'_>, n: i64) -> Result<InstrId> {
     b.constant(Literal::scalar(ElementType::S32, Scalar::Signed(n)))
 }
 
-/// A value of that kind: a late one from the pool, or a new one.
+/// Returns a value of a kind: a recent one from the pool, or a new one.
 fn value(
     random: &mut Random,
     b: &mut ComputationBuilder<'_>,
@@ -294,7 +294,7 @@ fn operation(
     Ok((id, kind))
 }
 
-/// Start of a loop's counter: a constant or anything small.
+/// Returns the start of a loop's counter: a constant or any small number.
 fn start(random: &mut Random, b: &mut ComputationBuilder<'_>, pool: &mut Vec<(InstrId, usize)>) -> Result<InstrId> {
     let limit = number(b, 4)?;
     if random.one_in(4) {

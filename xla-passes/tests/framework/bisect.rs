@@ -1,4 +1,4 @@
-//! Bisection finds the pass, and the rewrite, that breaks a program.
+//! Tests that bisection finds the pass, and the rewrite, that breaks a program.
 
 use xla_hlo::ops::{Binary, BinaryOp};
 use xla_hlo::text::parse_module;
@@ -18,7 +18,7 @@ ENTRY main {
   ROOT t = f32[4] multiply(e, c)
 }";
 
-/// Turns additions into maxima, which is wrong, one by one.
+/// Pass that replaces additions by maxima, which is wrong, one at a time.
 struct Wrong;
 
 impl Pass for Wrong {
@@ -86,7 +86,7 @@ fn the_rewrite_of_a_wrong_pass_is_found() {
         let after = found.after.expect("the bad module");
         assert_eq!(count(&found.before, Opcode::Maximum) + 1, broken);
         assert_eq!(count(&after, Opcode::Maximum), broken);
-        // The command that makes it again.
+        // Options that reproduce the failure.
         let options = PassOptions {
             max_passes: Some(found.max_passes),
             max_rewrites: found.max_rewrites,
@@ -124,7 +124,7 @@ fn a_pass_that_fails_is_found_without_asking_about_it() {
 #[test]
 fn what_cannot_be_judged_is_left_out() {
     let pipeline = Pipeline::new("all").pass(SimplifyAlgebra).pass(DeadCode).pass(Wrong);
-    // After dead code nothing can be said; the end is bad.
+    // After dead code elimination the program cannot be judged; the final program is bad.
     let judge = |m: &Module| match (count(m, Opcode::Maximum), count(m, Opcode::Exponential)) {
         (1.., _) => Verdict::Bad,
         (_, 0) => Verdict::Skip,

@@ -1,4 +1,4 @@
-//! Reasons of fusion decisions.
+//! Tests of the reasons of fusion decisions.
 
 use xla_hlo::text::parse_module;
 use xla_passes::{FusionDecision, FusionRecorder, PassContext, Pipeline, TargetProfile, registry};

@@ -1,4 +1,4 @@
-//! Limits of large fusions: code, and values that are kept at a time.
+//! Tests of limits of large fusions: code size, and the number of live values.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{Module, Op};
 use xla_passes::{PassContext, Pipeline, TargetProfile, registry};
 
-/// `alive` values of two arrays, all of them needed by the values after them, and the sum of those.
+/// Returns a program of `alive` values of two arrays, all used by the values after them, and the sum of those.
 fn wide(alive: usize, ty: &str, function: &str) -> String {
     let mut text = format!("ENTRY main {{\n  x = {ty}[4096] parameter(0)\n  y = {ty}[4096] parameter(1)\n");
     let mut line = |name: &str, value: String| _ = writeln!(text, "  {name} = {ty}[4096] {value}");
@@ -24,7 +24,7 @@ fn wide(alive: usize, ty: &str, function: &str) -> String {
     text + &format!("  ROOT out = {ty}[4096] negate(s{})\n}}\n", alive - 1)
 }
 
-/// Numbers of instructions of the fusions.
+/// Returns the numbers of instructions of the fusions.
 fn sizes(text: &str, change: impl Fn(&mut TargetProfile)) -> Vec<usize> {
     let mut profile = TargetProfile::generic();
     profile.fusion.max_instructions = 4096;

@@ -1,4 +1,4 @@
-//! Pipelines: runs, fusion decisions, bisection.
+//! Tests of pipelines: runs, fusion decisions, bisection.
 
 mod bisect;
 mod explain;

@@ -1,4 +1,4 @@
-//! Runs of pipelines: fixed points, cuts, reports, observers, the verifier.
+//! Tests of runs of pipelines: fixed points, limits, reports, observers, the verifier.
 
 use std::sync::Mutex;
 
@@ -28,7 +28,7 @@ fn options() -> PassOptions {
     PassOptions { verify: true, ..PassOptions::default() }
 }
 
-/// Turns `abs` into `negate` and back, for ever.
+/// Pass that replaces `abs` by `negate` and vice versa, without a fixpoint.
 struct Restless;
 
 impl Pass for Restless {
@@ -48,7 +48,7 @@ impl Pass for Restless {
     }
 }
 
-/// Gives the root a shape that its operation does not have.
+/// Pass that sets the root to a shape that is invalid for its operation.
 struct Breaks;
 
 impl Pass for Breaks {

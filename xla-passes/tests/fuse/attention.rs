@@ -1,11 +1,11 @@
-//! Attentions and their gradients: sizes, types and algorithms on both sides of the limits of a target.
+//! Tests of fusion of attention and its gradients: sizes, types and algorithms on both sides of the limits of a target.
 
 use xla_passes::TargetProfile;
 
 use crate::plan::{fuse, kernels};
 use crate::plans::gpu;
 
-/// An attention of two heads as JAX traces it.
+/// Attention with two heads, as JAX traces it.
 #[derive(Clone, Copy)]
 struct Attention {
     queries: usize,
@@ -18,9 +18,9 @@ struct Attention {
     ty: &'static str,
     /// Type of scores.
     scores: &'static str,
-    /// Type of the gradients' products.
+    /// Type of the gradients' dots.
     products: &'static str,
-    /// `, algorithm=...` of all dots.
+    /// Text `, algorithm=...` of all dots.
     algorithm: &'static str,
 }
 
@@ -37,13 +37,13 @@ const BF16: Attention = Attention {
 const F16: Attention = Attention { ty: "f16", products: "f16", ..BF16 };
 const F32: Attention = Attention { ty: "f32", products: "f32", algorithm: ", algorithm=dot_tf32_tf32_f32", ..BF16 };
 
-/// Contractions over the columns of both operands, over columns and rows, over the rows of both.
+/// Attributes of dots that contract the columns of both operands, columns with rows, and the rows of both.
 const LAST: &str = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}";
 const ROWS: &str = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}";
 const FIRST: &str = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}";
 
 impl Attention {
-    /// Parameters and everything up to the probabilities, in the type of the values.
+    /// Returns the parameters, and everything up to the probabilities in the type of the values.
     fn probabilities(&self) -> String {
         let Attention { queries: m, keys: n, head, values, ty, scores: s, algorithm, .. } = self;
         format!(
@@ -93,7 +93,7 @@ impl Attention {
     }
 }
 
-/// A GPU that rounds only where the program says.
+/// Returns a GPU without excess precision.
 fn exact() -> TargetProfile {
     let mut profile = gpu();
     profile.fusion.attention.excess_precision = false;
@@ -104,7 +104,7 @@ fn of_threads(threads: usize) -> TargetProfile {
     TargetProfile { threads, ..gpu() }
 }
 
-/// Number of kernels of attentions.
+/// Returns the number of attention kernels.
 fn count(text: &str, profile: &TargetProfile) -> usize {
     kernels(&fuse(text, "fuse-attention, fuse-scores, dead-code", profile).0).matches("output[").count()
 }
@@ -142,7 +142,7 @@ fn keys_are_many() {
         assert_eq!(is_one_kernel(Attention { keys, ..BF16 }, &gpu()), fused, "{keys} keys");
         assert_eq!(is_one_kernel(Attention { queries: 8, keys, ..BF16 }, &gpu()), fused, "{keys} keys");
     }
-    // Sums over queries have the keys as rows: the smaller limit is that of both.
+    // Sums over queries have the keys as rows, so the smaller limit applies to both.
     for (keys, fused) in [(15, false), (16, true)] {
         assert_eq!(are_kernels(Attention { queries: 64, keys, ..BF16 }, &gpu()), fused, "{keys} keys");
     }
@@ -158,7 +158,7 @@ fn heads_are_multiples_up_to_a_limit() {
     }
 }
 
-/// Two heads of `queries` are 2 * queries / 64 blocks, which keep twice as many multiprocessors busy.
+/// Two heads of `queries` are 2 * queries / 64 blocks, which suffice for twice that number of multiprocessors.
 #[test]
 fn many_keys_need_blocks_for_half_of_the_machine() {
     for (queries, keys, threads, fused) in [
@@ -173,11 +173,11 @@ fn many_keys_need_blocks_for_half_of_the_machine() {
         let what = format!("{queries} queries, {keys} keys, {threads} threads");
         assert_eq!(is_one_kernel(attention, &of_threads(threads)), fused, "{what}");
         assert_eq!(are_kernels(attention, &of_threads(threads)), fused, "{what}");
-        // Sums over queries are blocks of keys.
+        // Sums over queries have blocks of keys.
         let turned = Attention { queries: keys, keys: queries, ..BF16 };
         assert_eq!(are_kernels(turned, &of_threads(threads)), fused, "turned: {what}");
     }
-    // Few queries have their keys in parts.
+    // Few queries split their keys into parts.
     assert!(is_one_kernel(Attention { queries: 8, keys: 1025, ..BF16 }, &of_threads(132)));
 }
 
@@ -198,7 +198,7 @@ fn algorithms_round_as_tensor_cores_do() {
         assert_eq!(is_one_kernel(attention, &gpu()), fused, "{what}");
         assert_eq!(are_kernels(attention, &gpu()), fused, "{what}");
     }
-    // A kernel of few queries multiplies f32 as they are.
+    // A kernel of few queries multiplies in f32.
     for name in ["", ", algorithm=dot_f32_f32_f32", ", algorithm=dot_tf32_tf32_f32"] {
         assert!(is_one_kernel(Attention { queries: 8, ..algorithm(F32, name) }, &gpu()), "{name}");
     }
@@ -209,7 +209,7 @@ fn algorithms_round_as_tensor_cores_do() {
 #[test]
 fn what_is_narrow_is_rounded_elsewhere_only_if_it_may_be() {
     assert!(is_one_kernel(F32, &exact()) && are_kernels(F32, &exact()));
-    // Probabilities are divided after they are rounded; sums of scores in f32 stay what they are.
+    // Probabilities are divided after they are rounded; sums of scores in f32 are exact in either case.
     assert!(!is_one_kernel(BF16, &exact()) && are_kernels(BF16, &exact()));
     let narrow = Attention { scores: "bf16", ..BF16 };
     assert!(is_one_kernel(narrow, &gpu()) && are_kernels(narrow, &gpu()));
@@ -232,7 +232,7 @@ fn targets_without_such_kernels_fuse_none() {
     assert!(!are_kernels(BF16, &profile));
 }
 
-/// Statistics and results without gradients are better in one kernel, or stay.
+/// Statistics and results without gradients are one kernel, or are not fused.
 #[test]
 fn sums_of_scores_alone_stay() {
     let mut profile = gpu();
@@ -240,7 +240,7 @@ fn sums_of_scores_alone_stay() {
     assert!(!is_one_kernel(BF16, &profile));
 }
 
-/// Another reader of what is as large as scores keeps all of it in memory.
+/// Another user of a value as large as the scores needs it in memory.
 #[test]
 fn values_as_large_as_scores_have_no_other_readers() {
     let text = BF16.gradients();
@@ -265,7 +265,7 @@ fn values_as_large_as_scores_have_no_other_readers() {
     }
 }
 
-/// Programs with one instruction in place of another, and whether they are still kernels of gradients.
+/// Gradients with one instruction replaced, and the number of kernels that remain.
 #[test]
 fn gradients_are_kernels_only_if_each_sum_is_one() {
     let dot = |operands: &str, algorithm: &str| format!("[2,16,64] dot({operands}), {LAST}{algorithm}");
@@ -276,13 +276,13 @@ fn gradients_are_kernels_only_if_each_sum_is_one() {
         "turned = bf16[2,16,64] dot(q, dn), {FIRST}  dk = bf16[2,64,16] transpose(turned), dimensions={{0,2,1}}"
     );
     let cases = [
-        // Scores, or their gradients, are products of another precision or of other types.
+        // Scores, or their gradients, are dots of another precision or of other types.
         (F32, format!("scores = f32{}", dot("q, k", tf32)), format!("scores = f32{}", dot("q, k", "")), 0),
         (F32, format!("dw = f32{}", dot("dy, v", tf32)), format!("dw = f32{}", dot("dy, v", "")), 0),
         (BF16, format!("dw = f32{}", dot("dy, v", "")), format!("{others}{}", dot("dh, vh", "")), 0),
-        // Values are multiplied by what is not rounded to their type.
+        // The values are multiplied by numbers that are not rounded to their type.
         (BF16, "dot(weights, dy)".to_owned(), "dot(p, dy)".to_owned(), 0),
-        // No maximum of rows; an order that a kernel does not keep.
+        // No maximum of rows; an order that the kernel does not support.
         (
             BF16,
             "reduce(scores, least), dimensions={2}, to_apply=max".to_owned(),
@@ -290,7 +290,7 @@ fn gradients_are_kernels_only_if_each_sum_is_one() {
             0,
         ),
         (BF16, "exponential(less)".to_owned(), "exponential(less), control-predecessors={scores}".to_owned(), 0),
-        // The function of scores is the second operand.
+        // The function of scores is the right operand.
         (BF16, format!("{rows}{FIRST}"), columns, 6),
     ];
     for (attention, from, to, kernels) in cases {
@@ -301,7 +301,7 @@ fn gradients_are_kernels_only_if_each_sum_is_one() {
     }
 }
 
-/// A product of two functions of scores reads one of them in memory.
+/// A dot of two functions of scores reads one of them from memory.
 #[test]
 fn products_of_two_functions_of_scores_stay() {
     let results = "ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16]) tuple(dq, dk, dv)";
@@ -334,7 +334,7 @@ fn a_maximum_needs_no_excess_precision() {
     assert_eq!(count(&format!("{bmax} {text}"), &exact()), 6);
 }
 
-/// Kernels of dots are done in tiles, and have no loop and no row that others could share.
+/// Kernels of dots are tiled, and have no loops or rows that other kernels could share.
 #[test]
 fn other_kernels_do_not_join_tiles() {
     let attention = BF16.forward().replace("ROOT y", "y").trim_end_matches('}').to_string();

@@ -1,4 +1,4 @@
-//! Fusion plans: the kernels of small programs, with sizes and limits on both sides of each decision.
+//! Tests of fusion plans: the kernels of small programs, with sizes and limits on both sides of each decision.
 
 mod attention;
 mod plan;

@@ -8,7 +8,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, verify};
 use xla_passes::{FusionDecision, FusionRecorder, PassContext, PassOptions, TargetProfile, registry};
 
-/// Runs passes on a program; returns the result, and the decisions on fusion.
+/// Runs passes on a program; returns the result, and the fusion decisions.
 pub fn fuse(text: &str, passes: &str, profile: &TargetProfile) -> (Module, Vec<FusionDecision>) {
     let mut module = parse_module(text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
     verify::check(&module).unwrap_or_else(|e| panic!("{e}:\n{text}"));
@@ -23,7 +23,7 @@ pub fn fuse(text: &str, passes: &str, profile: &TargetProfile) -> (Module, Vec<F
     (module, recorder.take())
 }
 
-/// The kernels of a module, in order: the entry's, then those of loops and branches.
+/// Returns the kernels of a module in order: the entry's, then those of loops and branches.
 pub fn kernels(module: &Module) -> String {
     let instructions = module.iter().flat_map(|(_, computation)| computation.iter());
     let control = instructions.filter(|(_, i)| i.op().call_context() == CallContext::Control);
@@ -43,7 +43,8 @@ fn is_computed(graph: &Computation, id: InstrId) -> bool {
     !matches!(graph[id].op(), Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_))
 }
 
-/// `name = opcode(operands)`; `name = kind[opcodes](operands)` of a fusion, with the operand that it is stored over.
+/// Returns `name = opcode(operands)`, or for a fusion `name = kind[opcodes](operands)` with the operand that it
+/// overwrites.
 fn kernel(module: &Module, graph: &Computation, id: InstrId) -> String {
     let instruction = &graph[id];
     let operands: Vec<String> = instruction.operands().iter().map(|&o| name(graph, o)).collect();
@@ -69,7 +70,7 @@ fn kernel(module: &Module, graph: &Computation, id: InstrId) -> String {
     format!("{} = {kind}[{}]({operands}){over}", name(graph, id), inside.join(" "))
 }
 
-/// The name of a value; `kernel.1` for an element of a tuple.
+/// Returns the name of a value; `kernel.1` for an element of a tuple.
 fn name(graph: &Computation, id: InstrId) -> String {
     match graph[id].op() {
         Op::GetTupleElement(element) => format!("{}.{}", name(graph, graph[id].operand(0)), element.index),

@@ -1,9 +1,10 @@
-//! Runs the cases of `tests/fuse/plans`, and those of `tests/passes` that fuse: programs in, kernels for a CPU and for
-//! a GPU out.
+//! Snapshot tests of the cases of `tests/fuse/plans`, and of those of `tests/passes` that fuse: from programs to
+//! kernels for a CPU and for a GPU.
 //!
-//! A file begins with `// passes: a, b` and the functions that its cases apply. A case begins with `// === title`; a
-//! title that ends with `: N = 1, 2` is a case for each of these values of `{N}`, which are on both sides of a limit as
-//! a rule. A line `// target: limit = value, ...` in a case changes the targets, `// explain` prints the reasons, too.
+//! A file begins with `// passes: a, b` and the computations that its cases call. A case begins with `// === title`. A
+//! title that ends with `: N = 1, 2` is a case for each of these values of `{N}`, which are usually on both sides of a
+//! limit. A line `// target: limit = value, ...` in a case changes the targets, and `// explain` prints the reasons as
+//! well.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,7 +16,7 @@ use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile};
 use crate::plan::{self, kernels};
 use crate::profiles::attention;
 
-/// A CPU with eight threads, and vectors of 32 bytes.
+/// Returns a CPU with eight threads, and vectors of 32 bytes.
 fn cpu() -> TargetProfile {
     use ElementType::{C64, C128, F32, F64};
     TargetProfile {
@@ -36,7 +37,7 @@ fn cpu() -> TargetProfile {
     }
 }
 
-/// A GPU with 132 multiprocessors, whose launches take as long as reading 10 MB.
+/// Returns a GPU with 132 multiprocessors, on which a launch takes as long as reading 10 MB.
 pub fn gpu() -> TargetProfile {
     TargetProfile {
         vector_bytes: 16,
@@ -61,7 +62,7 @@ pub fn gpu() -> TargetProfile {
     }
 }
 
-/// Sets what a line `// target: ...` names.
+/// Sets a value that a line `// target: ...` names.
 fn change(profile: &mut TargetProfile, name: &str, value: usize) {
     let fusion = &mut profile.fusion;
     match name {
@@ -94,7 +95,7 @@ fn changed(mut profile: TargetProfile, text: &str) -> TargetProfile {
     profile
 }
 
-/// Kernels, and the reasons where the case asks for them.
+/// Returns the kernels, and the reasons if the case requests them.
 fn outcome(text: &str, passes: &str, profile: TargetProfile) -> String {
     let (module, decisions) = plan::fuse(text, passes, &changed(profile, text));
     let explains = text.lines().any(|line| line.trim() == "// explain");
@@ -102,7 +103,7 @@ fn outcome(text: &str, passes: &str, profile: TargetProfile) -> String {
     iter::once(kernels(&module)).chain(reasons).collect::<Vec<_>>().join("\n    ")
 }
 
-/// The title of a case and the values of `{N}`.
+/// Returns the title of a case and the values of `{N}`.
 fn values(title: &str) -> (&str, Vec<&str>) {
     title.split_once(": N = ").map_or((title, vec![""]), |(title, list)| (title, list.split(", ").collect()))
 }
@@ -120,7 +121,7 @@ fn check(folder: &str, file: &str) {
         writeln!(out, "=== {title}").expect("writing to a string");
         for value in values {
             let body = format!("{functions}\n{}", body.replace("{N}", value));
-            // Only the GPU has kernels of attentions.
+            // Only GPUs have attention kernels.
             let targets = if passes.contains("attention") { [gpu(), gpu()] } else { [cpu(), gpu()] };
             let [cpu, gpu] = targets.map(|profile| outcome(&body, passes, profile));
             let value = if value.is_empty() { String::new() } else { format!("{value} ") };

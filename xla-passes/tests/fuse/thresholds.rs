@@ -1,7 +1,7 @@
-//! Sizes at which costs change a plan, worked out by hand on a machine with round rates.
+//! Tests of the sizes at which costs change a plan, computed by hand for a machine with simple rates.
 //!
-//! The machine computes an operation a second, on one element of 32 bits, and starts a kernel in 1000 seconds. A value
-//! `v` that several kernels need is either evaluated in each of them or stored by a kernel of its own:
+//! The machine computes one operation per second, on one 32-bit element, and launches a kernel in 1000 seconds. A value
+//! `v` that several kernels need is either recomputed in each of them or stored by a separate kernel:
 //!
 //! ```text
 //! again  = repeated work + operands of v in each kernel
@@ -12,10 +12,10 @@ use xla_passes::{FusionProfile, TargetProfile};
 
 use crate::plan::{fuse, kernels};
 
-/// Seconds to start a kernel.
+/// Seconds to launch a kernel.
 const LAUNCH: f64 = 1000.0;
 
-/// One operation a second on 32 bits at a time, and that many bytes a second from everywhere.
+/// Returns a machine with one 32-bit operation per second, and a bandwidth of all memories in bytes per second.
 fn machine(bytes_per_second: f64) -> TargetProfile {
     TargetProfile {
         vector_bytes: 4,
@@ -32,12 +32,12 @@ fn machine(bytes_per_second: f64) -> TargetProfile {
     }
 }
 
-/// Kernels for a size.
+/// Returns the kernels for a size.
 fn plan(profile: &TargetProfile, text: &dyn Fn(usize) -> String, n: usize) -> String {
     kernels(&fuse(&text(n), "fuse", profile).0)
 }
 
-/// The largest size up to 65,536 with the kernels of size 1; 0 if there is none.
+/// Returns the largest size up to 65,536 with the kernels of size 1; 0 if there is none.
 fn limit(profile: &TargetProfile, text: &dyn Fn(usize) -> String) -> usize {
     let first = plan(profile, text, 1);
     let (mut same, mut other) = (1, 1 << 16);
@@ -54,7 +54,7 @@ fn assert_kernels(profile: &TargetProfile, text: &dyn Fn(usize) -> String, n: us
     assert_eq!(kernels.split("; ").count(), count, "{kernels}");
 }
 
-/// `lines`, and a program whose results are `results`, all of `n` elements.
+/// Returns a program of `lines` with results `results`, all of `n` elements.
 fn program(ty: &str, n: usize, lines: &str, results: &[&str]) -> String {
     let shape = format!("{ty}[{n}]");
     let shapes = vec![shape.as_str(); results.len()].join(", ");
@@ -65,7 +65,7 @@ fn program(ty: &str, n: usize, lines: &str, results: &[&str]) -> String {
     )
 }
 
-/// A value that two kernels read, each of which does more than is worth doing twice.
+/// Returns a program with a value that two kernels use; each of them is too expensive to be repeated.
 fn two_readers(ty: &'static str, value: &'static str) -> impl Fn(usize) -> String {
     move |n| {
         let lines = format!("  v = TY {value}\n  a = TY divide(v, v)\n  b = TY remainder(v, v)");
@@ -85,20 +85,20 @@ fn cheap_work_is_repeated_up_to_the_time_of_a_launch() {
     assert_eq!(limit(&machine(16.0), &two_readers("f32", "add(x, x)")), 2000);
 }
 
-/// With w bytes an element and l lanes: `n/l <= 1000 + 2wn/B`.
+/// With elements of w bytes and l lanes: `n/l <= 1000 + 2wn/B`.
 #[test]
 fn vectors_have_lanes_by_the_width_of_elements() {
     let vectors = |bytes, rate| TargetProfile { vector_bytes: bytes, ..machine(rate) };
     assert_eq!(limit(&vectors(16, 64.0), &two_readers("f32", "negate(x)")), 8000);
     assert_eq!(limit(&vectors(16, 64.0), &two_readers("f64", "negate(x)")), 4000);
     assert_eq!(limit(&vectors(4, 16.0), &two_readers("s8", "negate(x)")), 8000);
-    // An element that is wider than a vector takes one operation all the same.
+    // An element wider than a vector takes one operation nevertheless.
     assert_eq!(limit(&vectors(4, 32.0), &two_readers("f64", "negate(x)")), 2000);
     let twice_as_fast = TargetProfile { clock_hz: 2.0, ..machine(32.0) };
     assert_eq!(limit(&twice_as_fast, &two_readers("f32", "negate(x)")), 4000);
 }
 
-/// Without launches: `n / threads <= 8n/B`. Repeated work of more bytes than the near cache has is done by all threads.
+/// Without launch time: `n / threads <= 8n/B`. Repeated work on more bytes than the L2 cache holds uses all threads.
 #[test]
 fn threads_share_work_of_many_bytes() {
     let threads = |threads| TargetProfile { threads, l2_bytes: 4000, launch_seconds: 0.0, ..machine(16.0) };
@@ -108,15 +108,15 @@ fn threads_share_work_of_many_bytes() {
     }
 }
 
-/// Without launches: `n <= 8n/B`, which holds where an array of 4n bytes is read from memory at 8 bytes a second, and
-/// not where it is read from a cache at 16.
+/// Without launch time: `n <= 8n/B`. This holds if an array of 4n bytes is read from memory at 8 bytes per second, but
+/// not if it is read from a cache at 16.
 #[test]
 fn arrays_of_less_than_half_the_far_cache_are_read_from_it() {
     let cached = TargetProfile { l3_bytes: 32_000, cache_bandwidth: 16.0, launch_seconds: 0.0, ..machine(8.0) };
     assert_eq!(limit(&cached, &two_readers("f32", "negate(x)")), 3999);
 }
 
-/// Work from 4 instructions on is not done twice, whatever memory costs.
+/// Work of at least 4 instructions is not repeated, whatever memory costs.
 #[test]
 fn expensive_work_is_done_once() {
     let slow = machine(0.001);
@@ -125,34 +125,34 @@ fn expensive_work_is_done_once() {
     }
 }
 
-/// For k readers: again = (k-1)n + 4kn/B, stored = 1000 + (8 + 4k)n/B: `(k-1)n <= 1000 + 8n/B`.
+/// For k users: again = (k-1)n + 4kn/B, stored = 1000 + (8 + 4k)n/B: `(k-1)n <= 1000 + 8n/B`.
 #[test]
 fn each_reader_repeats_the_work() {
     let lines = "  v = TY negate(x)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)\n  c = TY power(v, v)";
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, lines, &["a", "b", "c"])), 666);
 }
 
-/// Operands that a kernel reads anyway cost nothing more.
+/// Operands that a kernel reads in any case cost nothing more.
 #[test]
 fn operands_of_other_readers_are_shared() {
     // One of the kernels reads x: again = n + 4n/B; half of x for a kernel of v: stored = 1000 + 12n/B + 4n/B.
     let one = "  v = TY negate(x)\n  a = TY divide(v, x)\n  b = TY remainder(v, v)";
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, one, &["a", "b"])), 4000);
-    // Both do: again = n, stored = 1000 + 12n/B + 4n/B.
+    // Both kernels read x: again = n, stored = 1000 + 12n/B + 4n/B.
     let both = "  v = TY negate(x)\n  a = TY divide(v, x)\n  b = TY remainder(v, x)";
     assert_eq!(limit(&machine(32.0), &|n| program("f32", n, both, &["a", "b"])), 2000);
-    // A kernel of two others: again = n + 8n/B, stored = 1000 + 12n/B + 4n/B.
+    // Two other kernels read x: again = n + 8n/B, stored = 1000 + 12n/B + 4n/B.
     let others = "  v = TY negate(x)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)\n  c = TY power(x, x)\n  \
                   d = TY divide(x, x)";
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, others, &["a", "b", "c", "d"])), 2000);
-    // One other kernel: supply x to three kernels, and two thirds of that are new: again = n + 8n/B;
-    // to two kernels, and a half is new: stored = 1000 + 12n/B + 4n/B.
+    // One other kernel reads x. Supplying x to three kernels, two thirds of which are new: again = n + 8n/B; to two
+    // kernels, half of which is new: stored = 1000 + 12n/B + 4n/B.
     let other = "  v = TY negate(x)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)\n  c = TY power(x, x)";
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, other, &["a", "b", "c"])), 2000);
 }
 
-/// One kernel that reads v in two orders: again = n, stored = 1000 + 8n/B + 4n/B where it reads x besides, and
-/// again = n + 4n/B, stored = 1000 + 8n/B + 4n/B where it does not.
+/// One kernel that reads v in two orders. If it also reads x: again = n, stored = 1000 + 8n/B + 4n/B. Otherwise: again
+/// = n + 4n/B, stored = 1000 + 8n/B + 4n/B.
 #[test]
 fn a_kernel_may_read_a_value_in_two_orders() {
     let with = "  v = TY negate(x)\n  r = TY reverse(v), dimensions={0}\n  a = TY divide(v, r)\n  b = TY divide(a, x)";
@@ -161,8 +161,8 @@ fn a_kernel_may_read_a_value_in_two_orders() {
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, without, &["a"])), 2000);
 }
 
-/// From 17 users on the kernels of an operand are not looked at: again = n, or n + 8n/B with many users;
-/// stored = 1000 + 12n/B + 4n/B.
+/// From 17 users on, the kernels of an operand are not examined: again = n, or n + 8n/B with many users; stored = 1000
+/// + 12n/B + 4n/B.
 #[test]
 fn operands_of_many_users_are_taken_to_be_elsewhere() {
     let users = |count: usize| {
@@ -193,8 +193,8 @@ fn parts_are_evaluated_and_read_in_part() {
     assert_eq!(limit(&machine(32.0), &parts), 1000);
 }
 
-/// A chain of k cheap operations is evaluated again from its origin up to six of them: `kn + 8n/B <= 1000 + 16n/B`. Of
-/// a longer one, a value in the middle would be stored, which takes longer than to store the last.
+/// A chain of k cheap operations is recomputed from its origin, up to six of them: `kn + 8n/B <= 1000 + 16n/B`. In a
+/// longer one a value in the middle would be stored, which takes longer than storing the last value.
 #[test]
 fn chains_are_followed_back_to_their_origin() {
     let chain = |length: usize| {
@@ -212,7 +212,8 @@ fn chains_are_followed_back_to_their_origin() {
     assert_kernels(&machine(16.0), &chain(7), 100, 3);
 }
 
-/// v of u, which is expensive: storing u for two kernels takes as long as storing v, but for `n <= 4n/B`.
+/// v is computed from u, which is expensive: storing u for two kernels takes as long as storing v, except for `n <=
+/// 4n/B`.
 #[test]
 fn expensive_origins_of_cheap_work_are_stored() {
     let lines = "  u = TY sqrt(x)\n  v = TY negate(u)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
@@ -223,9 +224,9 @@ fn expensive_origins_of_cheap_work_are_stored() {
     }
 }
 
-/// v of u, which is expensive and which another kernel needs as well: of the time to store u for three kernels, two
-/// thirds are those of v's readers, and of that for two kernels, a half is that of a kernel of v.
-/// `n + (1000 + 16n/B) 2/3 <= 1000 + 12n/B + (1000 + 12n/B) / 2`
+/// v is computed from u, which is expensive and which another kernel needs as well. Two thirds of the time to store u
+/// for three kernels are those of v's users; half of the time to store it for two kernels is that of a kernel of v: `n
+/// + (1000 + 16n/B) 2/3 <= 1000 + 12n/B + (1000 + 12n/B) / 2`
 #[test]
 fn the_time_to_store_an_operand_is_shared() {
     let lines = "  u = TY sqrt(x)\n  v = TY negate(u)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
@@ -236,7 +237,7 @@ fn the_time_to_store_an_operand_is_shared() {
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, &update, &["a", "b", "c"])), 1538);
 }
 
-/// v of u, which is in memory for a dot: again = n + 8n/B, stored = 1000 + 16n/B.
+/// v is computed from u, which a dot needs in memory: again = n + 8n/B, stored = 1000 + 16n/B.
 #[test]
 fn values_for_dots_are_in_memory() {
     let text = |n| {
@@ -257,7 +258,7 @@ fn generated_operands_are_free() {
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, lines, &["a", "b"])), 4000);
 }
 
-/// `n` sums of `m` elements, and a function of them.
+/// Returns a program of `n` sums of `m` elements, and a function of them.
 fn sums(m: usize, function: &'static str) -> impl Fn(usize) -> String {
     move |n| {
         format!(
@@ -268,9 +269,9 @@ fn sums(m: usize, function: &'static str) -> impl Fn(usize) -> String {
     }
 }
 
-/// With 4 lanes and 16 bytes a second, a function of w instructions takes 3wn/4 seconds longer without lanes. Stored,
-/// the sums take 1000 + 4n/16 + 4n/16 seconds; an eighth of the time of the sums is allowed besides, which is
-/// (nm/4 + 4nm/16) / 8 = nm/16.
+/// With 4 lanes and 16 bytes per second, a function of w instructions takes 3wn/4 seconds longer without lanes. Stored
+/// sums take 1000 + 4n/16 + 4n/16 seconds. In addition an eighth of the time of the sums is allowed, which is (nm/4 +
+/// 4nm/16) / 8 = nm/16.
 #[test]
 fn functions_of_short_sums_have_lanes_of_their_own() {
     let lanes = TargetProfile { vector_bytes: 16, ..machine(16.0) };
@@ -280,7 +281,7 @@ fn functions_of_short_sums_have_lanes_of_their_own() {
     assert_eq!(limit(&lanes, &sums(8, "sqrt")), 285);
     // 11.25n <= 1000 + 0.5n + 6n
     assert_eq!(limit(&lanes, &sums(96, "exponential")), 210);
-    // From 172 elements on the sums take long enough for any number of them.
+    // From 172 elements on, the sums take long enough for any number of them.
     for (m, kernels) in [(171, 2), (172, 1)] {
         assert_kernels(&lanes, &sums(m, "exponential"), 50_000, kernels);
     }

@@ -1,4 +1,4 @@
-//! Memory spaces: values placed in memories besides the default one, and copies to them.
+//! Tests of memory spaces: values placed in memories other than the default one, and copies to them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use xla_hlo::{Module, Opcode};
 use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
 use xla_passes::{MemorySpaceProfile, PassContext, PassOptions, TargetProfile, registry};
 
-/// A scratchpad of `bytes` bytes.
+/// Returns a scratchpad of `bytes` bytes.
 fn scratchpad(bytes: usize) -> MemorySpaceProfile {
     MemorySpaceProfile {
         space: 1,
@@ -19,7 +19,7 @@ fn scratchpad(bytes: usize) -> MemorySpaceProfile {
     }
 }
 
-/// Orders a program, fills the spaces, and assigns buffers.
+/// Schedules a program, assigns memory spaces, and assigns buffers.
 fn filled(text: &str, spaces: Vec<MemorySpaceProfile>) -> (Module, BufferAssignment) {
     let profile = TargetProfile { memory_spaces: spaces, ..TargetProfile::generic() };
     let mut module = parse_module(text).expect("it parses");
@@ -41,7 +41,7 @@ fn in_space(buffers: &BufferAssignment, space: i64) -> usize {
     buffers.allocations().iter().filter(|a| a.memory_space == space).map(|a| a.size).sum()
 }
 
-/// Names of the instructions that are in a space, in the order of the text.
+/// Returns the names of the instructions that are in a space, in the order of the text.
 fn names(module: &Module, space: i64) -> Vec<String> {
     let options = PrintOptions { layouts: true, ..PrintOptions::short_parsable() };
     let text = print_module(module, &options);
@@ -52,7 +52,7 @@ fn names(module: &Module, space: i64) -> Vec<String> {
         .collect()
 }
 
-/// A chain, in which `b` is read three times and the others once or twice.
+/// Chain in which `b` is read three times and the others once or twice.
 const CHAIN: &str = "ENTRY main {
   x = f32[16,16] parameter(0)
   a = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
@@ -84,7 +84,7 @@ fn spaces_are_filled_in_their_order() {
     assert_eq!(names(&module, 2), ["a", "c", "d", "e", "large"]);
 }
 
-/// The state of a loop is in one place, whatever it is called; arrays that the loop reads more often come first.
+/// The state of a loop is in one memory, under all of its names; arrays that the loop reads more often have priority.
 #[test]
 fn state_of_loops_moves_as_a_whole() {
     let text = "

@@ -1,7 +1,7 @@
-//! The standard pipeline, and each pass alone, on every program of the corpus, where it is there: still valid, still
-//! the same meaning.
+//! Tests of the standard pipeline, and of each pass alone, on every program of the corpus, if it exists: programs stay
+//! valid, and their results do not change.
 //!
-//! The corpus is looked for in `XLA_CORPUS`, then in `shared/corpus` beside the repository.
+//! The corpus is searched in `XLA_CORPUS`, then in `shared/corpus` next to the repository.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -30,7 +30,7 @@ fn programs(suite: &Path) -> Vec<PathBuf> {
 #[derive(PartialEq)]
 enum Outcome {
     Same,
-    /// It needs an operation that is not there yet, or runs too long for a test.
+    /// The program needs an operation that is not supported yet, or runs too long for a test.
     Skipped,
     Failed(String),
 }
@@ -39,8 +39,8 @@ fn valid_module(text: &str) -> Option<Module> {
     parse_module(text).ok().filter(|module| verify::check(module).is_ok())
 }
 
-/// A target that lacks everything that passes can do without, but for functions whose last place many layers make much
-/// of.
+/// Returns a target that lacks everything that passes can expand, except for functions whose rounding errors many
+/// layers amplify.
 fn poor() -> TargetProfile {
     let mut poor = TargetProfile::poor();
     poor.lacks.retain(|opcode| !matches!(opcode, Opcode::Rsqrt | Opcode::Tanh));
@@ -58,7 +58,7 @@ fn check(text: &str, pipeline: &Pipeline, profile: &TargetProfile) -> Outcome {
     }
     let old = match evaluate(&before, 1, false, 20_000) {
         Ok(value) => value,
-        // Some programs refuse generated inputs, such as sizes that do not fit.
+        // Some programs reject generated inputs, such as sizes that do not fit.
         Err(Error::ResourceExhausted(_) | Error::Unimplemented(_) | Error::InvalidArgument(_)) => {
             return Outcome::Skipped;
         }
@@ -70,7 +70,7 @@ fn check(text: &str, pipeline: &Pipeline, profile: &TargetProfile) -> Outcome {
     }
 }
 
-/// Runs a pipeline whose fixed-point groups must come to rest; tells whether it changed the module.
+/// Runs a pipeline whose fixed-point groups must reach a fixpoint; returns whether it changed the module.
 fn run(pipeline: &Pipeline, profile: &TargetProfile, module: &mut Module) -> Result<bool> {
     let context = PassContext::new(profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
     let report = pipeline.run(module, &context)?;
@@ -95,7 +95,8 @@ fn programs_keep_their_meaning_in_each_pass() {
     assert!(corpus().is_none() || rewritten > 1000, "passes changed only {rewritten} programs that could be compared");
 }
 
-/// Compares all programs of the corpus before and after; how many could be compared. `None` where there is no corpus.
+/// Compares the results of all programs of the corpus before and after passes; returns the number of compared programs,
+/// or `None` without a corpus.
 fn compare(pipeline: &Pipeline, profile: &TargetProfile) -> Option<usize> {
     let corpus = corpus()?;
     let mut failures = Vec::new();

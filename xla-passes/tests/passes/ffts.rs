@@ -1,4 +1,4 @@
-//! Fourier transforms of lines that are taken apart, whose tables are too long for snapshots.
+//! Tests of decomposed Fourier transforms whose tables are too long for snapshots.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Opcode, verify};
@@ -6,7 +6,7 @@ use xla_passes::{ExpandFfts, Pass, PassContext, TargetProfile};
 
 use crate::support::{difference, evaluate};
 
-/// Compares a transform of lines with its expansion on random numbers.
+/// Compares a transform with its expansion on random numbers.
 fn agrees(n: usize, operand: &str, result: &str, kind: &str) {
     let text = format!(
         "ENTRY main {{ x = {operand} parameter(0) ROOT y = {result} fft(x), fft_type={kind}, fft_length={{{n}}} }}"
@@ -25,7 +25,8 @@ fn agrees(n: usize, operand: &str, result: &str, kind: &str) {
 
 #[test]
 fn long_lines_are_taken_apart() {
-    // Powers of two, factors of factors, primes beside small factors, primes above what is direct, squares of these.
+    // Powers of two, factors with factors, primes with small factors, primes above the limit of direct sums, squares of
+    // these.
     for n in [128, 240, 134, 146, 1000, 2048, 2310, 4489] {
         agrees(n, &format!("c128[{n}]"), &format!("c128[{n}]"), "FFT");
         agrees(n, &format!("c128[2,{n}]"), &format!("c128[2,{n}]"), "IFFT");

@@ -1,4 +1,4 @@
-//! Runs the cases of `tests/passes`: HLO in, snapshot out, the evaluator agreeing on both.
+//! Snapshot tests of the cases of `tests/passes`, in which the evaluator must agree on input and output.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, PipelineRepo
 use crate::profiles::attention;
 use crate::support::{Case, difference, evaluate, parse_file};
 
-/// Operations on elements that a case may take.
+/// Maximum number of element operations of a case.
 const STEPS: u64 = 10_000_000;
 
 fn directory() -> PathBuf {
@@ -36,8 +36,9 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
     pipeline.run(module, &cx).expect("the passes succeed")
 }
 
-/// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able
-/// to do besides: `// also: splits-any-reduction`, `// also: attention`, `// also: matrices-of-4-rows` (and no more).
+/// Returns the profile for a file. Its second line may state which operations and types the target lacks, `// lacks:
+/// OPCODE, TYPE, ...`, or one additional ability: `// also: splits-any-reduction`, `// also: attention`, `// also:
+/// matrices-of-4-rows`.
 fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     let second = text.lines().nth(1).unwrap_or_default();
     let names = second.strip_prefix("// lacks: ").into_iter().flat_map(|names| names.split(", "));
@@ -85,17 +86,17 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
     )
 }
 
-/// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is
-/// done for them.
+/// Returns the generic target with every ability that a pass queries, and few threads, so that effects are visible in
+/// small programs.
 fn able() -> TargetProfile {
     let TargetProfile { fusion, dot, layout, .. } = TargetProfile::able();
     TargetProfile { threads: 4, fusion, dot, layout, ..TargetProfile::generic() }
 }
 
-/// Declares the tests of each file of cases, so that they run on their own.
+/// Declares the tests of each file of cases, so that they are separate tests.
 macro_rules! files {
     ($($name:ident)*) => {
-        /// Files of cases.
+        /// Names of the files of cases.
         const FILES: &[&str] = &[$(stringify!($name)),*];
 
         $(mod $name {
@@ -133,9 +134,9 @@ fn text(file: &str) -> String {
     fs::read_to_string(directory().join(file).with_extension("hlo")).expect("a readable file")
 }
 
-/// Bisecting stops between any two rewrites: the result must be the same program.
+/// A limit of rewrites may stop between any two of them: the result must still be an equivalent program.
 fn every_rewrite_alone_keeps_the_program(file: &str) {
-    // Numbers drawn from one source depend on how many of those drawn before were expanded.
+    // Numbers from one random state depend on how many of the earlier generators were expanded.
     if file == "expand_rng" {
         return;
     }
@@ -146,7 +147,7 @@ fn every_rewrite_alone_keeps_the_program(file: &str) {
     for case in &cases {
         let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
         let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites.values().sum();
-        // The other test looks at the full number.
+        // The other test checks the full number.
         for limit in (0..all.min(12)).chain(all.saturating_sub(1).max(12)..all) {
             let options = PassOptions { verify: true, max_rewrites: Some(limit), ..PassOptions::default() };
             let mut after = before.clone();
@@ -162,10 +163,10 @@ fn every_rewrite_alone_keeps_the_program(file: &str) {
     }
 }
 
-/// Cases whose names end so must not be rewritten by any rule.
+/// Endings of the names of cases that no rule may rewrite.
 const STAYS: [&str; 2] = [" stays", " stay"];
 
-/// Mark of the rules that a case of a snapshot applies.
+/// Prefix of the line with the rules that a case of a snapshot applies.
 const RULES: &str = "// by ";
 
 fn cases_become_their_snapshots(file: &str) {
@@ -212,7 +213,7 @@ fn each_rule_has_a_case() {
     assert!(untested.is_empty(), "rules without a case: {untested:?}");
 }
 
-/// The text without the header of a module that had none.
+/// Returns the text without the header of a module that had none.
 fn body(text: &str) -> &str {
     match text.split_once('\n') {
         Some((header, rest)) if header.starts_with("HloModule") => rest.trim(),
@@ -220,8 +221,8 @@ fn body(text: &str) -> &str {
     }
 }
 
-/// Passes whose cases need more than a module: what a target is told, limits and memories of it, checked by running in
-/// them, and layouts with tiles.
+/// Passes whose cases need more than a module: options of the target, memory limits and spaces that are checked by
+/// running programs in them, and tiled layouts.
 const ELSEWHERE: [&str; 4] = ["allow-tf32", "assign-memory-spaces", "rematerialize", "tile-layouts"];
 
 #[test]

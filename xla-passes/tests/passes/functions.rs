@@ -1,4 +1,5 @@
-//! Accuracy of the formulas that stand for functions a target lacks: against the evaluator, in units in the last place.
+//! Tests of the accuracy of expansions of functions that a target lacks: against the evaluator, in units in the last
+//! place.
 
 use std::fmt::Write;
 
@@ -8,8 +9,8 @@ use xla_hlo::ops::{Unary, UnaryOp};
 use xla_hlo::{ArrayShape, ElementType, Literal, Module, Scalar, Shape};
 use xla_passes::{ExpandFunctions, Pass, PassContext, TargetProfile};
 
-/// Arguments near every border there is: powers of two of each size, what lies around them, halves and integers,
-/// specials.
+/// Returns arguments near all boundaries: powers of two of each size and their neighbours, halves, integers, and
+/// special values.
 fn arguments(ty: ElementType) -> Vec<f64> {
     let exponents = if ty == ElementType::F64 { -1074..=1023 } else { -149..=127 };
     let mut all = vec![f64::NAN, f64::INFINITY, 0.0];
@@ -49,12 +50,13 @@ fn values(module: &Module, input: &Literal) -> Vec<f64> {
     (0..result.array_shape().element_count()).map(value).collect()
 }
 
-/// The whole part of the logarithm to base 2 of a normal number; less than any for what is smaller.
+/// Returns the integer part of the base-2 logarithm of a normal number; for smaller numbers a value below all of them.
 fn logarithm(x: f64) -> i32 {
     (x.to_bits() >> 52 & 0x7ff) as i32 - 1023
 }
 
-/// The distance of two results in units in the last place of the right one; NaN and infinities only equal themselves.
+/// Returns the distance of two results in units in the last place of the correct one; NaN and infinities only equal
+/// themselves.
 fn distance(right: f64, found: f64, ty: ElementType) -> f64 {
     if right.to_bits() == found.to_bits() || (right.is_nan() && found.is_nan()) {
         return 0.0;

@@ -1,4 +1,5 @@
-//! Programs for several devices joined to one: what the devices get, and the program that computes it.
+//! Tests of programs for several devices joined to one program: arguments of the devices, and results of the joined
+//! program.
 
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, VerifiedModule, eval, text};
 use xla_passes::join::{Joined, is_for_several_devices, join_devices};
@@ -26,7 +27,7 @@ fn values(literal: &Literal) -> Vec<f32> {
     (0..literal.array_shape().element_count()).map(value).collect()
 }
 
-/// Runs a joined program: for each device its arguments, then for each device its results.
+/// Runs a joined program: from the arguments of each device to the results of each device.
 fn run(joined: &Joined, devices: &[Vec<Literal>]) -> Vec<Vec<Literal>> {
     let mut parts: Vec<Option<Literal>> = vec![None; joined.module.entry().parameters().len()];
     for (device, arguments) in devices.iter().enumerate() {
@@ -44,7 +45,7 @@ fn run(joined: &Joined, devices: &[Vec<Literal>]) -> Vec<Vec<Literal>> {
 const MESH: &str = r##"frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"x\"=4]>}"}"##;
 const SPLIT: &str = r##"frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}]>"}"##;
 
-/// A manual computation over 4 devices, each of which has 4 of 16 elements.
+/// Returns a manual computation over 4 devices, each of which has 4 of 16 elements.
 fn by_hand(body: &str, computations: &str) -> String {
     format!(
         r##"HloModule by_hand, num_partitions=4, {MESH}
@@ -68,7 +69,7 @@ ENTRY main {{
     )
 }
 
-/// The devices' results for rows `10 * device + 0..4`.
+/// Returns the devices' results for rows `10 * device + 0..4`.
 fn outcome(body: &str, computations: &str) -> Vec<Vec<f32>> {
     let joined = joined(&by_hand(body, computations)).unwrap();
     let row = |device: usize| (0..4).map(|i| (10 * device + i) as f32).collect::<Vec<f32>>();
@@ -130,7 +131,7 @@ fn collectives_are_operations_among_devices() {
     }
 }
 
-/// Each device doubles its rows until the first element is above a bound, and adds up all devices' rows as often.
+/// Each device doubles its rows until the first element exceeds a bound, and sums all devices' rows in each iteration.
 const DOUBLING: &str = r#"
 cond {
  s = (f32[4], f32[4]) parameter(0)
@@ -160,7 +161,7 @@ fn loops_go_on_for_those_that_want_to() {
                 end = (f32[4], f32[4]) while(init), condition=cond, body=step\n ";
     let rows = format!("{body} ROOT r = f32[4] get-tuple-element(end), index=0");
     let rounds = format!("{body} ROOT r = f32[4] get-tuple-element(end), index=1");
-    // Rows begin with 0, 10, 20 and 30 and grow by 5: five rounds, three, one, none.
+    // Rows begin with 0, 10, 20 and 30 and grow by 5: five iterations, three, one, none.
     let expected = [[25., 26., 27., 28.], [25., 26., 27., 28.], [25., 26., 27., 28.], [30., 31., 32., 33.]];
     assert_eq!(outcome(&rows, DOUBLING), expected.map(|row| row.to_vec()));
     assert_eq!(outcome(&rounds, DOUBLING), [[10.; 4], [6.; 4], [2.; 4], [0.; 4]].map(|row| row.to_vec()));
@@ -202,7 +203,7 @@ fn effects_of_those_that_are_done_are_refused() {
     assert!(error.contains("in a loop that devices may not leave together"), "{error}");
 }
 
-/// Three rounds, whatever the device: nobody has to be asked, and effects are everybody's.
+/// Three iterations on all devices, so no device needs a condition of its own, and effects apply to all devices.
 const COUNTED: &str = r#"
 cond {
  s = (s32[], f32[4]) parameter(0)
@@ -247,7 +248,7 @@ fn replicas_have_arguments_of_their_own() {
     assert_eq!(results[1], [f32s(&[11., 22.]), f32s(&[1., 1.])]);
 }
 
-/// A column-major matrix in parts both ways, in the memory of which a result is written.
+/// Column-major matrix that is partitioned in both dimensions, and aliased with a result.
 const GRID: &str = r##"HloModule grid, num_partitions=4, input_output_alias={ {0}: (0, {}, may-alias) },
  entry_computation_layout={(f32[4,2]{0,1}, f32[2]{0})->(f32[4,2]{0,1}, f32[])},
  frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2], device_ids=[3, 1, 2, 0]>}"}
@@ -298,7 +299,7 @@ fn parts_that_are_to_be_summed_are_summed() {
     assert_eq!(results, [[22.0, 2200.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]);
 }
 
-/// Results of operations on an array whose rows are split along `a` and whose columns along `b`.
+/// Results of operations on an array whose rows are partitioned along `a` and whose columns along `b`.
 const OPEN: &str = r##"HloModule open, num_partitions=4, allow_spmd_sharding_propagation_to_output={true},
  frontend_attributes={xla.sdy.meshes="{empty_mesh = #sdy.mesh<[]>, mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}"}
 plus { p = f32[] parameter(0)
@@ -340,7 +341,7 @@ fn open_results_are_split_as_what_they_are_made_of() {
     insta::assert_snapshot!(lines);
 }
 
-/// A sum of parts along one axis of a mesh and of parts along the other.
+/// Returns a sum of parts along one axis of a mesh and parts along the other.
 fn mixed() -> String {
     let local = |axis: &str| {
         format!(

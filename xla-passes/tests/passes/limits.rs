@@ -1,4 +1,4 @@
-//! Limits of the passes: programs of a few lines that would grow without end, or take the compiler without end.
+//! Tests of limits of the passes: short programs that would otherwise grow or compile without bound.
 
 use std::fmt::Write;
 
@@ -25,7 +25,8 @@ fn run(module: &mut Module, passes: &str) -> Result<()> {
     pipeline.run(module, &cx).map(|_| ())
 }
 
-/// `depth` functions, each of which calls the one before twice, in steps that `step` writes for the callee's name.
+/// Returns `depth` functions, each of which calls the previous one twice, in instructions that `step` returns for the
+/// callee's name.
 fn doubling(depth: usize, step: impl Fn(&str) -> String, entry: &str) -> Module {
     let mut text = "HloModule m\nf0 { p = f32[] parameter(0)  ROOT r = f32[] negate(p) }\n".to_string();
     for i in 1..=depth {
@@ -181,7 +182,7 @@ fn concatenation_of_many_slices() {
     let operands: Vec<String> = (0..SLICES).map(|i| format!("d{i}")).collect();
     let mut module =
         parse(&format!("{text} ROOT c = f32[32000] concatenate({}), dimensions={{0}} }}", operands.join(", ")));
-    // A search for each pair of slices takes longer than the runner of the tests allows.
+    // A search for each pair of slices would exceed the time limit of the test runner.
     run(&mut module, "fuse, fuse-outputs, fold-kernels").unwrap();
     let kernels = module.entry().iter().filter(|(_, i)| matches!(i.op(), Op::Fusion(_))).count();
     assert!(kernels < SLICES / 20, "{kernels} kernels");

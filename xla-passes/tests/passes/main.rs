@@ -1,4 +1,4 @@
-//! Cases of each pass, as HLO text beside this file or in a file of the pass's name.
+//! Cases of each pass, as HLO text in this folder or in a file with the pass's name.
 
 mod assign_memory_spaces;
 mod corpus;

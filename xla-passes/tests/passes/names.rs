@@ -1,4 +1,4 @@
-//! A pass, its file and its cases have one name.
+//! Test that a pass, its file and its cases have one name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ fn crate_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// All files below a folder.
+/// Returns all files in a folder and its subfolders.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Whether that is the file of the module, or the `mod.rs` of its folder.
+/// Whether a path is the file of a module, or the `mod.rs` of its folder.
 fn is_module(path: &Path, stem: &str) -> bool {
     let ends = [format!("{stem}.rs"), format!("{stem}/mod.rs")];
     ends.iter().any(|end| path.ends_with(end))

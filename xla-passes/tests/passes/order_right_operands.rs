@@ -1,4 +1,4 @@
-//! Orders of right operands: every element type, targets without a wish, and limits of size.
+//! Tests of orders of right operands: every element type, targets without a preference, and limits of size.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::DotDims;
@@ -14,7 +14,7 @@ fn run(module: &mut Module, right_rows: bool) {
     registry::pipeline(["order-right-operands"]).and_then(|p| p.run(module, &cx)).expect("the pass succeeds");
 }
 
-/// `dot(x[2,K], w[columns,K])` with a constant `w`, and its negation besides where it is shared.
+/// Returns `dot(x[2,K], w[columns,K])` with a constant `w`, which is also negated if `shared`.
 fn product(ty: ElementType, columns: usize, k: usize, shared: bool) -> Module {
     let shape = |rows| Shape::array(ty, [rows, k]).with_default_layouts();
     let value = Random(columns as u64).literal(&shape(columns), true);
@@ -32,7 +32,7 @@ fn product(ty: ElementType, columns: usize, k: usize, shared: bool) -> Module {
     module.finish(main).expect("a module").into_inner()
 }
 
-/// Dimensions of the constants.
+/// Returns the dimensions of the constants.
 fn constants(module: &Module) -> Vec<Vec<usize>> {
     let shape = |op: &Op, shape: &Shape| matches!(op, Op::Constant(_)).then(|| shape.as_array().cloned()).flatten();
     let constants = module.entry().iter().filter_map(|(_, i)| shape(i.op(), i.shape()));
@@ -63,7 +63,7 @@ fn a_target_without_a_wish_gets_no_other_order() {
 
 #[test]
 fn large_constants_get_no_second_copy() {
-    // One element more than 1 MiB of bytes has no room.
+    // One element more than 1 MiB exceeds the limit.
     for (k, shared, expected) in [
         (1 << 14, true, vec![vec![64, 1 << 14], vec![1 << 14, 64]]),
         ((1 << 14) + 1, true, vec![vec![64, (1 << 14) + 1]]),

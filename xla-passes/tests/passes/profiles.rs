@@ -1,9 +1,10 @@
-//! Profiles that several test programs share.
+//! Target profiles that several test binaries share.
 
 use xla_hlo::ElementType::{BF16, F16, F32};
 use xla_passes::{AttentionProfile, HeadSizes};
 
-/// Kernels of attentions with heads of 16 to 64 elements, from 16 queries and 64 keys on, or up to 8 queries.
+/// Returns a profile of attention kernels with heads of 16 to 64 elements, from 16 queries and 64 keys on, or up to 8
+/// queries.
 pub fn attention() -> AttentionProfile {
     let sizes = HeadSizes { step: 16, most: 64 };
     AttentionProfile {

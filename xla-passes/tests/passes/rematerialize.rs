@@ -1,4 +1,4 @@
-//! Recomputing under a memory limit: programs whose memory is known, checked with the evaluator.
+//! Tests of rematerialization under a memory limit: programs with known memory, checked with the evaluator.
 
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
 #[allow(dead_code, reason = "each test uses a part of it")]
@@ -22,8 +22,8 @@ fn bytes(module: &Module) -> usize {
     assign_buffers(&module, &options).expect("buffers can be assigned").total_bytes()
 }
 
-/// Schedules a program, and brings it under that limit, or as near to it as may be. Gives it with what it needed before
-/// and needs now, and how many values are computed again.
+/// Schedules a program, and reduces its memory below a limit, or as near to it as possible. Returns the program, its
+/// memory before and after, and the number of recomputed values.
 fn limited(text: &str, limit: impl Fn(usize) -> usize) -> (Module, usize, usize, u64) {
     let before = parse_module(text).expect("it parses");
     verify::check(&before).expect("it is valid");
@@ -97,7 +97,7 @@ fn what_is_expensive_is_kept_and_the_error_names_it() {
     assert!(assign_buffers(&module, &enough).is_ok());
 }
 
-/// A kernel with two results, the second of which is needed late, and both from a value that is there all the time.
+/// Kernel with two results, the second of which is used late; both are computed from a value that is always live.
 const KERNEL: &str = "
 fused {
   x = f32[16,16] parameter(0)
@@ -137,7 +137,7 @@ fn what_has_only_late_uses_moves_there() {
         .replace("b = f32[16,16] dot", "i = f32[16,16] negate(x)\n  b = f32[16,16] dot");
     let mut module = parse_module(&text).expect("it parses");
     run(&mut module, "schedule", None, None);
-    // Somebody's order: all that is cheap first.
+    // A given order: all cheap instructions first.
     let entry = module.entry_id();
     let mut order = module[entry].sequence();
     let at = order.iter().position(|&id| module[entry][id].name() == "a").expect("it is there");
@@ -150,7 +150,7 @@ fn what_has_only_late_uses_moves_there() {
     assert!(bytes(&module) < before && module.entry().find("a").is_none(), "{module}");
 }
 
-/// Two values with late uses in the body of a loop; both go.
+/// Two values with late uses in the body of a loop; both are recomputed.
 #[test]
 fn inside_loops_and_several_at_once() {
     let text = "

@@ -1,4 +1,4 @@
-//! Sizes and costs on both sides of the limits up to which passes do something.
+//! Tests of sizes and costs on both sides of the limits of passes.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Module, Opcode, verify};
@@ -24,7 +24,7 @@ fn elements_of_evaluated_iotas() {
             format!("ENTRY e {{ i = f32[{elements}] iota(), iota_dimension=0  ROOT s = f32[{elements}] sqrt(i) }}");
         let module = run("fold-constants", &text, &TargetProfile::generic());
         assert_eq!(count(&module, Opcode::Sqrt), left, "{elements}");
-        // The operand is what has many elements.
+        // The large array is the operand.
         let text = format!(
             "ENTRY e {{ i = f32[{elements}] iota(), iota_dimension=0  ROOT s = f32[1] slice(i), slice={{[1:2]}} }}"
         );
@@ -48,7 +48,7 @@ fn bytes_of_evaluated_pads() {
 
 #[test]
 fn instructions_of_unrolled_loops() {
-    // Six of the loop's own, and the chain.
+    // Six instructions of the loop itself, and the chain.
     for (chain, left) in [(512 / 8 - 6, 0), (512 / 8 - 5, 1)] {
         let steps: String = (1..=chain).map(|i| format!("x{i} = f32[] negate(x{})\n", i - 1)).collect();
         let text = format!(
@@ -66,17 +66,17 @@ fn instructions_of_unrolled_loops() {
     }
 }
 
-/// Dots of one left operand, and what is told of the target.
+/// Dots with a common left operand, and properties of the target.
 struct Dots {
-    /// Dots.
+    /// Number of dots.
     count: usize,
-    /// Sizes of each.
+    /// Sizes of each dot.
     m: usize,
     k: usize,
     n: usize,
     /// Whether the right operands are constants.
     known: bool,
-    /// Whether results are negated, so that their parts are read where they are.
+    /// Whether results are negated, so that slices are fused with their users.
     fused: bool,
     launch_seconds: f64,
     merge_bytes: usize,
@@ -86,7 +86,7 @@ const DOTS: Dots =
     Dots { count: 2, m: 8, k: 8, n: 1, known: false, fused: true, launch_seconds: 0.0, merge_bytes: 1 << 20 };
 
 impl Dots {
-    /// Number of dots after they may have been merged, for a target that reads a byte in a second.
+    /// Returns the number of dots after merging, for a target with a bandwidth of one byte per second.
     fn left(&self) -> usize {
         let Dots { count: dots, m, k, n, known, fused, launch_seconds, merge_bytes } = *self;
         let mut lines = vec![format!("x = s8[{m},{k}] parameter(0)")];
@@ -114,30 +114,30 @@ impl Dots {
 #[test]
 fn dots_are_merged_where_that_saves_time() {
     let cases = [
-        // Two right operands are read and written, the left one is read once less.
+        // Two right operands are read and written; the left one is read once less.
         (Dots { m: 4, ..DOTS }, 2),
         (Dots { m: 5, ..DOTS }, 1),
         (Dots { m: 8, n: 2, ..DOTS }, 2),
         (Dots { m: 9, n: 2, ..DOTS }, 1),
-        // Three, which save two reads.
+        // Three dots save two reads.
         (Dots { count: 3, m: 3, ..DOTS }, 3),
         (Dots { count: 3, m: 4, ..DOTS }, 1),
-        // Constants are put together when the program is compiled.
+        // Constants are concatenated at compile time.
         (Dots { m: 1, known: true, ..DOTS }, 1),
-        // Results that are cut out are read and written, too.
+        // Slices of the result are read and written as well.
         (Dots { m: 8, fused: false, ..DOTS }, 2),
         (Dots { m: 9, fused: false, ..DOTS }, 1),
         (Dots { m: 8, k: 4, known: true, fused: false, ..DOTS }, 2),
         (Dots { m: 8, k: 5, known: true, fused: false, ..DOTS }, 1),
-        // One kernel fewer of dots, one more to put operands together.
+        // One kernel fewer for dots, one more to concatenate operands.
         (Dots { m: 5, launch_seconds: 100.0, ..DOTS }, 1),
         (Dots { m: 4, launch_seconds: 100.0, ..DOTS }, 2),
         (Dots { count: 3, m: 1, launch_seconds: 100.0, ..DOTS }, 1),
         (Dots { count: 3, m: 1, launch_seconds: 32.0, ..DOTS }, 3),
         (Dots { count: 3, m: 1, launch_seconds: 33.0, ..DOTS }, 1),
-        // A kernel cuts each result out: as many as there were dots.
+        // One kernel for each slice, as for the separate dots.
         (Dots { m: 8, k: 4, known: true, fused: false, launch_seconds: 100.0, ..DOTS }, 2),
-        // Bytes of operands and result of each.
+        // Bytes of the operands and result of each dot.
         (Dots { merge_bytes: 8 * 8 + 8 + 8, ..DOTS }, 1),
         (Dots { merge_bytes: 8 * 8 + 8 + 8 - 1, ..DOTS }, 2),
         (Dots { merge_bytes: 0, ..DOTS }, 2),

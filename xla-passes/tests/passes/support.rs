@@ -6,17 +6,17 @@ use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::{CustomCallRegistry, OnMemory, RawCall, RawCustomCall};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Module, Result, Scalar, Shape};
 
-/// A case of a file of cases.
+/// Case of a file of cases.
 pub struct Case {
     /// Text after `// ===`.
     pub name: String,
     /// Whether rounding may differ.
     pub approximate: bool,
-    /// The module.
+    /// Text of the module.
     pub text: String,
 }
 
-/// The passes named in the first line, and the cases of a file.
+/// Returns the passes named in the first line, and the cases of a file.
 pub fn parse_file(text: &str) -> (String, Vec<Case>) {
     let passes = text.lines().next().and_then(|l| l.strip_prefix("// passes: ")).expect("a line `// passes: ...`");
     let cases = text.split("\n// === ").skip(1).map(|case| {
@@ -27,11 +27,11 @@ pub fn parse_file(text: &str) -> (String, Vec<Case>) {
     (passes.to_string(), cases.collect())
 }
 
-/// A small deterministic generator (splitmix64).
+/// Small deterministic random generator (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -66,7 +66,7 @@ impl Random {
         }
     }
 
-    /// A value of that shape; with special values (NaN, infinities, zeros, extremes) every now and then, or without.
+    /// Returns a value of a shape, optionally with occasional special values (NaN, infinities, zeros, extremes).
     pub fn literal(&mut self, shape: &Shape, special: bool) -> Literal {
         match shape {
             Shape::Array(array) => self.array(array, special),
@@ -82,7 +82,7 @@ impl Random {
     }
 }
 
-/// The target `bytes`: each result has the bytes of the first operand, over and over, as they lie in memory.
+/// Handler of target `bytes`: fills each result with the repeated bytes of the first operand, in memory order.
 struct Bytes;
 
 impl RawCustomCall for Bytes {
@@ -95,7 +95,7 @@ impl RawCustomCall for Bytes {
     }
 }
 
-/// Runs a module's entry on random inputs, for at most `steps` instructions.
+/// Evaluates a module's entry on random inputs, for at most `steps` instructions.
 pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result<Literal> {
     let mut random = Random(seed);
     let entry = module.entry();
@@ -106,7 +106,7 @@ pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result
     evaluator.call_entry(inputs)
 }
 
-/// First difference between two results, if any; NaNs are all the same.
+/// Returns the first difference between two results, if any; all NaNs are equal.
 pub fn difference(a: &Literal, b: &Literal, approximate: bool) -> Option<String> {
     let (a, b) = (a.leaves(), b.leaves());
     if a.len() != b.len() {

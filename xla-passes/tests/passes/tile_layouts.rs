@@ -1,4 +1,4 @@
-//! Tiled layouts: the pass, and buffer assignment after it.
+//! Tests of tiled layouts: the pass, and buffer assignment after it.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Module, Scalar, VerifiedModule, eval};
