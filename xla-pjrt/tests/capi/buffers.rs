@@ -1,4 +1,4 @@
-//! Buffers: arrays of any strides in, bytes out, references, views, ends.
+//! Tests of buffers: strided arrays as input, bytes as output, references, views, deletion.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,10 +9,10 @@ fn device(client: usize) -> usize {
     handles("Client_Devices", client)[0]
 }
 
-/// Dimensions, strides, first byte, and the values in row-major order.
+/// Dimensions, strides, offset of the first byte, and the values in row-major order.
 type Strided = (&'static [i64], &'static [i64], usize, &'static [f32]);
 
-/// The numbers from 0 on.
+/// Returns the numbers from 0 on, as bytes.
 fn numbers(count: usize) -> Vec<u8> {
     (0..count).flat_map(|i| (i as f32).to_ne_bytes()).collect()
 }
@@ -169,7 +169,7 @@ fn layouts_of_views_need_not_say_their_size() {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// The C API's header says so of a layout that is null.
+/// The C API's header specifies this for a null layout.
 #[test]
 fn without_a_layout_the_bytes_are_in_the_source_s() {
     let client = client(1);
@@ -191,7 +191,7 @@ fn without_a_layout_the_bytes_are_in_the_source_s() {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// So jaxlib 0.12 fetches elements of less than a byte.
+/// jaxlib 0.12 fetches elements of less than a byte in this form.
 #[test]
 fn a_layout_that_names_no_dimensions_is_row_major() {
     let client = client(1);

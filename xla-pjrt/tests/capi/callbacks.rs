@@ -1,4 +1,4 @@
-//! Programs that call functions of the caller's language: thread, order and errors of their calls.
+//! Tests of programs that call functions of the caller's language: thread, order and errors of the calls.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use crate::client::{ONE_DEVICE, buffer, client, compile, create, execute, fetch_
 use crate::programs::execute_keeping;
 use crate::table::Args;
 
-/// The target of calls to Python, as JAX names it; the tests' registry has [`call`] for it.
+/// Target of calls to Python, as JAX names it; the tests' registry has [`call`] for it.
 pub const TARGET: &str = "xla_ffi_python_cpu_callback";
 
 const PROGRAM: &str = r#"module @calls {
@@ -19,7 +19,7 @@ func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 }
 }"#;
 
-/// A program that no thread has done by the time that a call returns.
+/// Program that takes longer than a call that submits it.
 const LONG: &str = r#"module @long {
 func.func public @main(%x: tensor<300x300xf32>) -> tensor<300x300xf32> {
   %y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
@@ -28,7 +28,7 @@ func.func public @main(%x: tensor<300x300xf32>) -> tensor<300x300xf32> {
 }
 }"#;
 
-/// Doubles its operand; refuses a negative one.
+/// Handler that doubles its operand, and rejects negative ones.
 pub fn call(_: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let operand = &operands[0];
     let Scalar::Float(first) = operand.get(0) else { return Err(Error::internal("an operand of floats")) };
@@ -43,7 +43,7 @@ pub fn call(_: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal
 }
 
 thread_local! {
-    /// Calls that this thread has made.
+    /// Number of calls that this thread has made.
     static CALLS: AtomicUsize = const { AtomicUsize::new(0) };
 }
 
@@ -63,7 +63,7 @@ fn calls_are_made_and_their_errors_returned_before_the_call_returns() {
     assert_eq!(fetch_f32(y).expect("values"), [2.0; 2]);
     let failure = execute_keeping(program, negative, &[]).expect_err("the call's error");
     assert!(failure.message.contains("negative"), "{}", failure.message);
-    // Arguments that are errors are errors of the results.
+    // Errors of arguments are errors of the results.
     let args = Args::of("Client_CreateErrorBuffer").put(16, client).put_i32(24, 5).put_bytes(32, b"lost");
     let memory = handles("Client_AddressableMemories", client)[0];
     let args = args.put_words(48, &[2]).put_i32(64, crate::client::F32).put(80, memory);
@@ -73,7 +73,7 @@ fn calls_are_made_and_their_errors_returned_before_the_call_returns() {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// Whether a result is there when the call returns, on a client with that option.
+/// Whether a result is ready when the call returns, on a client with option `asynchronous`.
 fn is_ready_at_return(asynchronous: bool) -> bool {
     let client = crate::client::create_with_flag("asynchronous", asynchronous).expect("a client");
     let device = handles("Client_Devices", client)[0];

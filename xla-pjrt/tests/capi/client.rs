@@ -1,13 +1,13 @@
-//! A client of the interpreter, and helpers around its buffers and programs.
+//! Client of the interpreter, and helpers for its buffers and programs.
 
 use crate::table::{Args, Failure, read};
 
-/// Options as JAX writes them for one device.
+/// Compile options as JAX writes them for one device.
 pub const ONE_DEVICE: &[u8] = include_bytes!("../data/one_device.compile_options.pb");
 /// Number of `f32` in the C API.
 pub const F32: i32 = 11;
 
-/// A named value that is an integer.
+/// Returns a named value that is an integer.
 fn integer_option(name: &str, value: i64) -> (Vec<u8>, Vec<u8>) {
     let mut bytes = vec![0; 56];
     bytes[0] = 56;
@@ -18,7 +18,7 @@ fn integer_option(name: &str, value: i64) -> (Vec<u8>, Vec<u8>) {
     (bytes, name.as_bytes().to_vec())
 }
 
-/// A client with an option that is true or false.
+/// Creates a client with a boolean option.
 pub fn create_with_flag(name: &str, flag: bool) -> Result<usize, Failure> {
     let (mut option, name) = integer_option(name, flag.into());
     option[32] = 4;
@@ -27,7 +27,7 @@ pub fn create_with_flag(name: &str, flag: bool) -> Result<usize, Failure> {
     Ok(args.call("Client_Create")?.get(64))
 }
 
-/// A client with so many devices.
+/// Creates a client with `devices` devices.
 pub fn client(devices: i64) -> usize {
     create(&[("device_count", devices)]).expect("a client")
 }
@@ -42,7 +42,7 @@ pub fn create(options: &[(&str, i64)]) -> Result<usize, Failure> {
     Ok(args.call("Client_Create")?.get(64))
 }
 
-/// Pointers of a list that a function with one handle returns.
+/// Returns the pointers of a list that a function of one handle returns.
 pub fn handles(function: &str, object: usize) -> Vec<usize> {
     let args = Args::of(function).put(16, object).call(function).expect("a list");
     args.get_words(24, 32).into_iter().map(|word| word as usize).collect()
@@ -53,13 +53,13 @@ pub fn of(function: &str, object: usize) -> Result<Args, Failure> {
     Args::of(function).put(16, object).call(function)
 }
 
-/// A row-major array of `f32` on a device.
+/// Creates a row-major array of `f32` on a device.
 pub fn buffer(client: usize, device: usize, dims: &[i64], values: &[f32]) -> usize {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     buffer_of(client, device, F32, dims, &bytes, &[], 0).expect("a buffer")
 }
 
-/// An array on a device, with strides.
+/// Creates a strided array on a device.
 pub fn buffer_of(
     client: usize,
     device: usize,
@@ -77,9 +77,9 @@ pub fn buffer_of(
     Ok(args.get(112))
 }
 
-/// The bytes of a buffer, row major.
+/// Returns the bytes of a buffer, row-major.
 pub fn fetch(buffer: usize) -> Result<Vec<u8>, Failure> {
-    // A layout that names no dimensions is row major.
+    // A layout that names no dimensions is row-major.
     let mut layout = Args::new(80);
     let args = |layout| Args::of("Buffer_ToHostBuffer").put(16, buffer).put(24, layout);
     let size = args(layout.address()).call("Buffer_ToHostBuffer")?.get(40);
@@ -87,7 +87,7 @@ pub fn fetch(buffer: usize) -> Result<Vec<u8>, Failure> {
     let target = bytes.as_mut_ptr().expose_provenance();
     let args = args(layout.address()).put(32, target).put(40, size);
     finish(args.call("Buffer_ToHostBuffer")?.get(48))?;
-    // What C wrote is read as C would.
+    // The bytes were written through the C API, so they are read as C would.
     Ok((0..size).map(|i| read(target + i)).collect())
 }
 
@@ -103,14 +103,14 @@ pub fn finish(event: usize) -> Result<(), Failure> {
     outcome.map(drop)
 }
 
-/// A program for the client.
+/// Compiles a program for the client.
 pub fn compile(client: usize, format: &str, code: &[u8], options: &[u8]) -> Result<usize, Failure> {
     let mut program = Args::new(48).put_bytes(16, code).put_bytes(32, format.as_bytes());
     let args = Args::of("Client_Compile").put(16, client).put(24, program.address()).put_bytes(32, options);
     Ok(args.call("Client_Compile")?.get(48))
 }
 
-/// The executable of a program.
+/// Returns the executable of a program.
 pub fn executable_of(program: usize) -> usize {
     of("LoadedExecutable_GetExecutable", program).expect("an executable").get(24)
 }

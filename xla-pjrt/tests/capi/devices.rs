@@ -1,9 +1,9 @@
-//! Programs for several devices that work together.
+//! Tests of programs for several cooperating devices.
 
 use crate::client::{buffer, client, compile, executable_of, fetch_f32, finish, handles, of};
 use crate::table::{Args, Failure, read};
 
-/// Each device has half of an array, and gets half of its double.
+/// Program in which each device has half of an array, and returns half of its double.
 const DOUBLE: &str = r#"module @double attributes {mhlo.num_partitions = 2 : i32} {
   sdy.mesh @mesh = <["x"=2]>
   func.func public @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
@@ -45,7 +45,7 @@ fn devices_work_together_and_say_what_they_have() {
         assert_eq!(crate::table::call_at(shardings + slot, args.address()), 0);
         assert_eq!(args.get(24), 1);
         let bytes = crate::table::bytes(read(args.get(32)), read(args.get(40)));
-        // `OpSharding` of the kind OTHER, two tiles, devices 0 and 1 in order.
+        // `OpSharding` of kind OTHER, two tiles, devices 0 and 1 in order.
         assert_eq!(bytes[..2], [0x08, 3], "{bytes:?}");
     }
     let arguments = [[1.0, 2.0], [10.0, 20.0]].map(|values| values.to_vec());

@@ -1,16 +1,16 @@
-//! Calls that a caller should not make: every one is an error, none ends the process.
+//! Tests of invalid calls: every one returns an error, none terminates the process.
 
 use std::fmt::Write as _;
 
 use crate::client::{client, handles, of};
 use crate::table::{Args, call_raw, failure, functions, read, slot, table};
 
-/// The outcome of a call.
+/// Returns the outcome of a call as text.
 fn outcome(error: usize) -> String {
     failure(error).map_or("fine".to_string(), |failure| format!("{} {}", failure.code, failure.message))
 }
 
-/// Functions that have no error to return.
+/// Functions that cannot return an error.
 const SILENT: [&str; 2] = ["Error_Destroy", "Error_Message"];
 
 #[test]
@@ -79,7 +79,7 @@ fn fields_beyond_an_older_structure_are_not_written() {
     assert_eq!(call_raw(slot("Device_MemoryStats"), args.address()), 0);
     assert!(args.get_flag(40), "peak bytes are set");
     assert_eq!((args.get(192), args.get(200)), (usize::MAX, usize::MAX));
-    // The byte of the last flag is written, those beside it are not.
+    // The byte of the last flag is written, but not the bytes after it.
     let mut args = Args::new(185).put(16, device).put(184, usize::MAX);
     assert_eq!(call_raw(slot("Device_MemoryStats"), args.address()), 0);
     assert_eq!(args.get(184), usize::MAX & !0xff);

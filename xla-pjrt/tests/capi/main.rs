@@ -1,4 +1,4 @@
-//! The C API as a caller in C sees it.
+//! Tests of the C API as a caller in C uses it.
 
 mod buffers;
 mod callbacks;

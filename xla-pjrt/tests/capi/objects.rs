@@ -1,4 +1,4 @@
-//! Clients, devices, memories, topologies.
+//! Tests of clients, devices, memories and topologies.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The profiler, as profilers of the caller use it: created, started, stopped, read twice, destroyed.
+//! Tests of the profiler as callers use it: created, started, stopped, read twice, destroyed.
 
 use crate::client::{ONE_DEVICE, buffer, client, compile, execute, handles, of};
 use crate::table::{Args, Failure, bytes, call_at, extension, failure, read};
@@ -17,12 +17,12 @@ fn call(number: usize, args: &mut Args) -> Result<(), Failure> {
     failure(call_at(table + 16 + 8 * number, args.address())).map_or(Ok(()), Err)
 }
 
-/// jaxlib leaves any number where the structure's size would be.
+/// Calls a function of a profiler; jaxlib passes an arbitrary number as the structure's size.
 fn of_profiler(number: usize, profiler: usize) -> Result<(), Failure> {
     call(number, &mut Args::new(16).put(0, 1).put(8, profiler))
 }
 
-// Places in the table; three functions of errors come first.
+// Indices in the table; three functions of errors come first.
 const CREATE: usize = 3;
 const DESTROY: usize = 4;
 const START: usize = 5;
@@ -44,13 +44,13 @@ fn compilations_and_runs_between_start_and_stop_are_in_the_profile() {
     execute(program, &[x], 1).expect("a result");
     assert_eq!(call(COLLECT, &mut Args::new(32).put(8, profiler)).expect_err("running").code, 9);
     of_profiler(STOP, profiler).expect("fine");
-    // A program that runs later is not in it.
+    // A program that runs later is not in the profile.
     let later = PROGRAM.replace("@profiled", "@later");
     let program = compile(client, "mlir", later.as_bytes(), ONE_DEVICE).expect("a program");
     execute(program, &[x], 1).expect("a result");
     let mut size = Args::new(32).put(8, profiler);
     call(COLLECT, &mut size).expect("the size");
-    // Two kinds of callers: those that read the profiler's own buffer, and those that bring one.
+    // Two kinds of callers: those that read the profiler's own buffer, and those that provide one.
     let lent = bytes(size.get(16), size.get(24));
     call(COLLECT, &mut size).expect("the profiler's own buffer");
     let mut data = vec![0_u8; size.get(24)];

@@ -1,4 +1,4 @@
-//! Programs: compiled from every form, run, kept, described; the options that they are compiled with.
+//! Tests of programs: compiled from every form, run, kept, described; and of their compile options.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ func.func public @main(%arg0: tensor<3xf32>, %arg1: tensor<3xf32>) -> tensor<3xf
 }
 }";
 
-/// The programs of JAX for one device that `xla-stablehlo` keeps.
+/// Returns the programs of JAX for one device that `xla-stablehlo` keeps.
 fn captured() -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xla-stablehlo/tests/data");
     let mut paths: Vec<_> =
@@ -30,7 +30,7 @@ fn captured() -> Vec<(String, Vec<u8>)> {
     programs.filter(|(name, _)| !name.contains("shard")).collect()
 }
 
-/// Values that differ from element to element.
+/// Returns values that differ from element to element.
 fn values(shape: &ArrayShape) -> Literal {
     Literal::from_fn(shape, |i| match shape.element_type().is_float() {
         true => Scalar::Float(0.25 * (i % 7) as f64 - 0.5),
@@ -82,7 +82,7 @@ fn programs_of_jax_give_what_the_interpreter_gives() {
     of("Client_Destroy", c_client).expect("fine");
 }
 
-/// As TensorFlow writes `tf.image.rot90`: the caller reads the sizes of its results.
+/// Form that TensorFlow writes for `tf.image.rot90`: the caller reads the sizes of its results.
 #[test]
 fn results_of_dynamic_size_have_bounds_and_sizes() {
     const CUT: &str = "module @cut {
@@ -122,7 +122,7 @@ func.func public @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
     assert!(error.contains("16 bytes of f32[2,2]{1,0} do not fit into 12"), "{error}");
     let size = Args::of("Buffer_ToHostBuffer").put(16, result).call("Buffer_ToHostBuffer").expect("a size");
     assert_eq!(size.get(40), 24);
-    // A program for that size takes the result.
+    // A program for that size accepts the result.
     let add = compile(client, "mlir", ADD.as_bytes(), ONE_DEVICE).expect("a program");
     let sum = execute(add, &[result], 1).expect("a result")[0];
     assert_eq!(fetch_f32(sum).expect("values"), [0.0, 2.0, 6.0, 8.0]);
@@ -135,7 +135,7 @@ func.func public @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// As PyTorch/XLA sends them: the module's entry has layouts, the options state none.
+/// Form that PyTorch/XLA sends: the module's entry has layouts, the options state none.
 #[test]
 fn layouts_of_an_hlo_module_are_forgotten() {
     let client = client(1);
@@ -184,7 +184,7 @@ fn text_bytecode_and_hlo_are_programs() {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// Callers read a list of shardings as that of a tuple, and an empty list is none of an empty tuple.
+/// Callers interpret a list of shardings as that of a tuple, and an empty list as that of an empty tuple.
 #[test]
 fn a_program_of_one_partition_states_no_shardings() {
     const OUTPUT_SHARDINGS: usize = 32;
@@ -203,7 +203,7 @@ fn a_program_of_one_partition_states_no_shardings() {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// The encoded program after passes.
+/// Returns the encoded program after passes.
 fn optimized(executable: usize) -> Vec<u8> {
     let name = "Executable_OptimizedProgram";
     let mut program = Args::new(48);
@@ -269,7 +269,7 @@ func.func public @main(%arg0: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> t
     of("Client_Destroy", client).expect("fine");
 }
 
-/// Runs a program of one argument and one result on one device; arguments of these numbers are not donated.
+/// Runs a program of one argument and one result on one device; `kept` are indices of arguments that are not donated.
 pub(crate) fn execute_keeping(program: usize, argument: usize, kept: &[i64]) -> Result<usize, Failure> {
     let mut options = Args::new(144).put_words(56, kept);
     let (arguments, mut result) = ([argument], 0_usize);
@@ -330,7 +330,7 @@ fn a_program_is_compiled_without_a_client() {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// Options with one override: name, and the encoded value.
+/// Returns options with one override: name, and encoded value.
 fn with_override(name: &str, value: &[u8]) -> Vec<u8> {
     let message = |tag: u8, bytes: &[u8]| [&[tag, bytes.len() as u8], bytes].concat();
     let entry = [message(0x0a, name.as_bytes()), message(0x12, value)].concat();
@@ -360,7 +360,7 @@ fn options_by_name_are_checked() {
     of("Client_Destroy", client).expect("fine");
 }
 
-/// The caller reads the environment variable `XLA_FLAGS`, and sends what it found along with each compilation.
+/// The caller reads the environment variable `XLA_FLAGS`, and sends its flags with each compilation.
 #[test]
 fn dumps_that_flags_ask_for_are_not_ignored() {
     let folder = tempfile::tempdir().expect("a folder");

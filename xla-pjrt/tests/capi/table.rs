@@ -1,4 +1,4 @@
-//! A caller of the C API that knows nothing but offsets: structures are bytes, functions are pointers at their slots.
+//! Caller of the C API that uses only offsets: structures are bytes, functions are pointers in slots.
 #![expect(unsafe_code, reason = "calls functions of C")]
 
 use std::ffi::c_void;
@@ -20,24 +20,24 @@ fn platforms() -> PlatformRegistry {
     registry
 }
 
-/// The address of the table.
+/// Returns the address of the table.
 pub fn table() -> usize {
     static TABLE: OnceLock<usize> = OnceLock::new();
     *TABLE.get_or_init(|| std::ptr::from_ref(xla_pjrt::api(platforms)).expose_provenance())
 }
 
-/// Reads a value of the other side.
+/// Reads a value from memory of the API.
 pub fn read<T: Copy>(address: usize) -> T {
-    // SAFETY: tests read what the API says is there.
+    // SAFETY: tests read only memory that the API provides.
     unsafe { std::ptr::with_exposed_provenance::<T>(address).read_unaligned() }
 }
 
-/// Reads bytes of the other side.
+/// Reads bytes from memory of the API.
 pub fn bytes(address: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| read(address + i)).collect()
 }
 
-/// All functions: name and size of the arguments.
+/// Returns all functions: name and size of the arguments.
 pub fn functions() -> impl Iterator<Item = (&'static str, usize)> {
     SLOTS.lines().map(|line| {
         let (name, size) = line.split_once(' ').expect("a name and a size");
@@ -45,27 +45,27 @@ pub fn functions() -> impl Iterator<Item = (&'static str, usize)> {
     })
 }
 
-/// An error of the API.
+/// Error of the API.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     pub code: i32,
     pub message: String,
 }
 
-/// A structure of the API.
+/// Argument structure of the API.
 pub struct Args {
     words: Vec<u64>,
-    /// Texts and arrays that it points to.
+    /// Texts and arrays that the structure points to.
     kept: Vec<Vec<u8>>,
 }
 
 impl Args {
-    /// A structure of that size, which its first field says.
+    /// Creates a structure of a size, which is its first field.
     pub fn new(size: usize) -> Args {
         Args { words: std::iter::once(size as u64).chain([0; 31]).collect(), kept: Vec::new() }
     }
 
-    /// The arguments of a function.
+    /// Creates the arguments of a function.
     pub fn of(function: &str) -> Args {
         Args::new(functions().find(|(name, _)| *name == function).expect("a function of the API").1)
     }
@@ -81,14 +81,14 @@ impl Args {
         self
     }
 
-    /// Bytes, and their number beside.
+    /// Sets a pointer to bytes, and their number in the next field.
     pub fn put_bytes(mut self, offset: usize, bytes: &[u8]) -> Args {
         self.kept.push(bytes.to_vec());
         let start = self.kept.last().expect("just pushed").as_ptr().expose_provenance();
         self.put(offset, start).put(offset + 8, bytes.len())
     }
 
-    /// Words, and their number beside.
+    /// Sets a pointer to words, and their number in the next field.
     pub fn put_words(self, offset: usize, words: &[i64]) -> Args {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.put_bytes(offset, &bytes).put(offset + 8, words.len())
@@ -106,7 +106,7 @@ impl Args {
         (self.words[offset / 8] >> (offset % 8 * 8)) & 0xff != 0
     }
 
-    /// Bytes that start at one field, and whose number another one has.
+    /// Returns bytes whose address is in one field, and whose number is in another.
     pub fn get_bytes(&self, start: usize, len: usize) -> Vec<u8> {
         bytes(self.get(start), self.get(len))
     }
@@ -130,12 +130,12 @@ impl Args {
     }
 }
 
-/// The number of a function.
+/// Returns the slot of a function.
 pub fn slot(function: &str) -> usize {
     functions().position(|(name, _)| name == function).expect("a function of the API")
 }
 
-/// Calls the function of a slot with whatever pointer; returns the error or null.
+/// Calls the function of a slot with an arbitrary pointer; returns the error or null.
 pub fn call_raw(slot: usize, args: usize) -> usize {
     call_at(table() + FIRST_SLOT + 8 * slot, args)
 }
@@ -144,20 +144,20 @@ pub fn call_raw(slot: usize, args: usize) -> usize {
 pub fn call_at(place: usize, args: usize) -> usize {
     let function: *const c_void = std::ptr::with_exposed_provenance(read::<usize>(place));
     assert!(!function.is_null());
-    // SAFETY: the API says that a function of this type is there.
+    // SAFETY: by the API's contract there is a function of this type.
     let function: unsafe extern "C" fn(*mut c_void) -> *mut c_void = unsafe { std::mem::transmute(function) };
-    // SAFETY: tests pass structures, or what the API promises to refuse.
+    // SAFETY: tests pass valid structures, or arguments that the API promises to reject.
     unsafe { function(std::ptr::with_exposed_provenance_mut(args)) }.expose_provenance()
 }
 
-/// The address of the extension of that number.
+/// Returns the address of the extension with a number.
 pub fn extension(number: i32) -> usize {
     let extensions = std::iter::successors(Some(read::<usize>(table() + 8)), |&extension| Some(read(extension + 16)));
     let mut present = extensions.take_while(|&extension| extension != 0);
     present.find(|&extension| read::<i32>(extension + 8) == number).expect("an extension of that number")
 }
 
-/// Code and message of an error, which is destroyed.
+/// Returns code and message of an error, and destroys it.
 pub fn failure(error: usize) -> Option<Failure> {
     if error == 0 {
         return None;
@@ -172,22 +172,22 @@ pub fn failure(error: usize) -> Option<Failure> {
     Some(Failure { code, message })
 }
 
-/// The address of a function for the API to call, which adds 1 to the counter that its last argument points to.
+/// Returns the address of a callback that adds 1 to the counter that its last argument points to.
 pub fn counting_callback() -> usize {
     unsafe extern "C" fn count(first: *mut c_void, counter: *mut c_void) {
-        // An event's callback owns the error that it gets.
+        // An event's callback owns the error that it receives.
         failure(first.expose_provenance());
-        // SAFETY: tests pass the address of a counter that lives until the callback was called.
+        // SAFETY: tests pass the address of a counter that lives until the callback has been called.
         let counter = unsafe { &*counter.cast::<std::sync::atomic::AtomicUsize>() };
         counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
     (count as *const c_void).expose_provenance()
 }
 
-/// As [`counting_callback`], for functions whose first argument is memory.
+/// Returns the address of a callback like [`counting_callback`], whose first argument is memory.
 pub fn counting_release() -> usize {
     unsafe extern "C" fn count(_: *mut c_void, counter: *mut c_void) {
-        // SAFETY: tests pass the address of a counter that lives until the callback was called.
+        // SAFETY: tests pass the address of a counter that lives until the callback has been called.
         let counter = unsafe { &*counter.cast::<std::sync::atomic::AtomicUsize>() };
         counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Parameters and results that are no plain arrays on the device: tokens, and arrays in memory of the host.
+//! Tests of parameters and results other than arrays on the device: tokens, and arrays in host memory.
 
 use crate::client::{
     ONE_DEVICE, buffer, buffer_of, client, compile, executable_of, execute, fetch, fetch_f32, handles, of,
@@ -31,7 +31,7 @@ fn tokens_come_in_and_out() {
     assert_eq!(of("Executable_NumOutputs", executable).expect("fine").get(24), 2);
     let types = of("Executable_OutputElementTypes", executable).expect("fine");
     assert_eq!(read::<[i32; 2]>(types.get(24)), [TOKEN, 11]);
-    // The first token is any array.
+    // The first token is an arbitrary array.
     let mut token = buffer_of(client, device, 1, &[0], &[], &[], 0).expect("a buffer");
     let mut x = buffer(client, device, &[2], &[1.0, 2.0]);
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Buffers whose value comes later, and transfers piece by piece.
+//! Tests of buffers whose values become available later, and of transfers in pieces.
 
 use crate::client::{F32, buffer, client, fetch_f32, finish, handles, of};
 use crate::table::{Args, Failure, bytes, call_at};
@@ -65,7 +65,7 @@ fn a_raw_copy_waits_for_its_target() {
     let args = args.call("Buffer_CopyRawToHostFuture").expect("fine");
     let (event, data, function) = (args.get(40), args.get(48), [args.get(56)]);
     assert!(!of("Event_IsReady", event).expect("fine").get_flag(24));
-    // The copy has a share of the value.
+    // The copy shares the value, so the source can be destroyed.
     of("Buffer_Destroy", source).expect("fine");
     let mut target = [0_u8; 4];
     let place = target.as_mut_ptr().expose_provenance();
@@ -91,7 +91,7 @@ fn a_donated_buffer_waits_for_its_dependency() {
     assert_eq!(fetch_f32(later).expect("values"), [1.0, 2.0]);
 }
 
-/// A transfer manager of one `f32[4]` and one `f32[2,2]` that is column major on the device.
+/// Returns a transfer manager of one `f32[4]`, and one `f32[2,2]` that is column-major on the device.
 fn manager(setting: &Setting) -> usize {
     let dims = [[4_i64, 0], [2, 2]];
     let ranks = [1_usize, 2];
