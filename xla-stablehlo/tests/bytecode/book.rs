@@ -1,4 +1,4 @@
-//! The page of the book about StableHLO has the operations and the errors as they are.
+//! Test that the book's page about StableHLO has the current operations and errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,7 +29,7 @@ fn the_book_has_the_page_as_it_is() {
     }
 }
 
-/// The page with other content between the marks of a part.
+/// Returns the page with the content between the marks of a part replaced.
 fn replaced(page: &str, part: &str, content: &str) -> String {
     let begin = format!("<!-- {part}: written by the test `book` of xla-stablehlo -->\n");
     let (before, rest) = page.split_once(&begin).expect("the mark of the part");
@@ -70,16 +70,16 @@ fn operations() -> String {
     table + "\n"
 }
 
-/// Instructions that the program of an operation becomes.
+/// Returns the instructions to which the program of an operation is lowered.
 fn counterpart(programs: &BTreeMap<String, Vec<(String, Vec<u8>)>>, stem: &str) -> String {
-    // The program of an asynchronous operation has its end, too.
+    // The program of an asynchronous operation also contains its end.
     let name = if stem == "async_done" { "async_start" } else { stem };
     let program = match programs.get(name).map(|files| &files[0]) {
         Some((kind, content)) => read(kind, content),
         None if name == "collective_reduce" => bytecode::read(&collective_reduce_artifact()),
         None => return "refused: quantized values".to_string(),
     };
-    // Where a dimension is open.
+    // Extents of dynamic dimensions.
     let mut shapes = ArgumentShapes::default();
     shapes.set_extents(0, &[4]);
     let lowered: Result<Module> = program

@@ -1,4 +1,4 @@
-//! Bytecode of the dialects themselves, in all versions of the container: the same program as its text.
+//! Tests of bytecode of the dialects themselves, in all versions of the container: it is equal to the program's text.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::operations::{archived, hlo, read};
 use crate::outline::outline;
 use crate::writer::{BUILTIN, File, TEXT, VHLO, empty_module, module, varint};
 
-/// Programs whose text may be more than the text reader knows.
+/// Programs that the text reader may not support.
 const BYTECODE_ALONE: [&str; 4] = ["arith", "attributes", "chlo_scan", "mesh_groups_inline"];
 
 #[test]
@@ -65,7 +65,7 @@ fn a_bit_of_a_dialect_that_is_flipped_is_an_error_or_another_program() {
     assert!(began.elapsed().as_secs() < 60);
 }
 
-/// A module with one more attribute, and one more type, that are text; the attribute is one of the module's.
+/// Returns a module with one more attribute, and one more type, in text form; the attribute is one of the module's.
 fn with_text(attribute: &str, ty: &str) -> String {
     let mut file = File::new();
     file.attribute(BUILTIN + TEXT, [attribute.as_bytes(), b"\0"].concat());

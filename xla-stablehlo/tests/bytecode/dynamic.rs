@@ -1,4 +1,4 @@
-//! Programs of JAX with symbolic shapes, refined for concrete ones: the values that JAX computes.
+//! Tests of JAX programs with symbolic shapes, refined for concrete ones: the results are those of JAX.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use xla_stablehlo::{ArgumentShapes, bytecode, lower, refine, text};
 
 use crate::operations::archived;
 
-/// Programs that call functions of a library.
+/// Programs that call library functions.
 const NOT_RUN: [&str; 1] = ["linalg"];
 
-/// Literals of a file, one a line.
+/// Parses the literals of a file, one a line.
 fn literals(content: &[u8]) -> Vec<Literal> {
     let text = std::str::from_utf8(content).expect("text");
     text.lines().map(|line| parse_literal(line).unwrap_or_else(|error| panic!("{line}: {error}"))).collect()
@@ -76,7 +76,7 @@ fn programs_with_symbolic_shapes_have_their_values() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The program of a text for the shapes in its first line, as HLO text.
+/// Returns the program of a text, refined for the shapes in its first line, as HLO text.
 fn refined_text(program: &str) -> Result<String> {
     let shapes = program.lines().next().unwrap_or_default().trim_start_matches('/').trim();
     let shapes = if shapes.is_empty() { ArgumentShapes::default() } else { shapes.parse()? };

@@ -1,4 +1,4 @@
-//! Inputs that a fuzzer once found, in `tests/fuzz_inputs/TARGET`, named after the bug, are no findings any more.
+//! Inputs that a fuzzer found, in `tests/fuzz_inputs/TARGET`, named after the bug, do not fail again.
 
 #[path = "../../../fuzz/src/container/mod.rs"]
 mod container;

@@ -1,4 +1,4 @@
-//! Damaged and hostile files: an error with its byte, in bounded time, stack and memory.
+//! Tests of damaged and hostile files: an error with its byte, in bounded time, stack and memory.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use xla_stablehlo::ir::Module;
 use crate::files;
 use crate::writer::{BUILTIN, File, VHLO, empty_module, list, module, program, region, varint};
 
-/// The stack that any file must do with.
+/// Size of the stack that must suffice for any file.
 const STACK: usize = 256 << 10;
 
-/// Reads and drops a file with little stack.
+/// Reads and drops a file with a small stack.
 fn with_little_stack<T: Send + 'static>(bytes: Vec<u8>, then: impl FnOnce(Result<Module>) -> T + Send + 'static) -> T {
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || then(bytecode::read(&bytes)));
     thread.expect("a thread").join().expect("no overflow")
@@ -47,7 +47,7 @@ fn a_bit_that_is_flipped_is_an_error_or_another_program() {
             damaged[bit / 8] ^= 1 << (bit % 8);
             if let Ok(module) = bytecode::read(&damaged) {
                 read += 1;
-                // It may be no program; what it is has an error or a module.
+                // The program may be invalid; lowering must return an error or a module.
                 let _ = xla_stablehlo::lower(&module).and_then(xla_hlo::VerifiedModule::new);
                 assert!(module.to_string().len() < 100 * bytes.len(), "{name}, bit {bit}");
             }
@@ -85,7 +85,7 @@ fn what_contains_itself_is_refused() {
 #[test]
 fn attributes_may_nest_as_deep_as_they_like() {
     let mut file = File::new();
-    // Each array holds the next one twice, so that written out they would be 2^100,000 attributes.
+    // Each array contains the next one twice, so that expanded they would be 2^100,000 attributes.
     const DEPTH: usize = 100_000;
     let array = |i: usize| [varint(0), varint(2), varint(i + 1), varint(i + 1)].concat();
     file.attributes.extend((1..DEPTH).map(|i| (BUILTIN, array(i))));
@@ -103,7 +103,7 @@ fn attributes_may_nest_as_deep_as_they_like() {
 fn regions_may_nest_as_deep_as_they_like() {
     const DEPTH: usize = 100_000;
     let mut file = File::new();
-    // Each module has one region of one block without values that holds the next one.
+    // Each module has one region of one block without values that contains the next one.
     let level = [&region()[..], &varint(1 << 1), &varint(0), &[0x10], &varint(0)].concat();
     let mut rest: Vec<u8> = level.repeat(DEPTH + 1);
     rest.extend([region(), varint(0)].concat());
@@ -118,7 +118,7 @@ fn counts_beyond_the_file_are_refused_before_memory_is_taken() {
     let mut file = File::new();
     file.ir = module(0x02, &huge);
     assert!(message(file.write()).contains("a count of 1125899906842624"));
-    // A region that says how many values it has, and has none.
+    // A region that states a number of values, but has none.
     file.ir = module(0x10, &[varint(1 << 1), varint(1), varint(3), varint(0)].concat());
     assert!(message(file.write()).contains("a count of 3") || message(file.write()).contains("values of 3"));
     file.ir = module(0, &[]);
@@ -131,12 +131,12 @@ fn values_of_isolated_regions_and_values_to_come_are_out_of_sight() {
     let ty = varint(3);
     let mut file = File::new();
     file.types = vec![(BUILTIN, ty)];
-    // A module with one result and itself as its operand.
+    // A module with one result, which is also its operand.
     file.ir = module(0x02 | 0x04, &[varint(1), varint(0), varint(1), varint(0)].concat());
     assert!(message(file.write()).contains("value 0 is not defined yet"), "{}", message(file.write()));
 }
 
-/// A branch with one operation, a return of a value, between an argument of the function and its result.
+/// Returns a branch with one operation, a return of a value, between an argument of the function and its result.
 fn branch_that_returns(value: usize) -> String {
     let mut file = File::new();
     let element = file.ty(VHLO, varint(4));

@@ -1,4 +1,4 @@
-//! Lowering of MLIR text: a file of programs for each family, with the HLO that each becomes, or its error.
+//! Snapshot tests of lowering of MLIR text: a file of programs for each family, with the resulting HLO or error.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use xla_hlo::text::{parse_literal, parse_module};
 use xla_hlo::{Result, VerifiedModule, proto};
 use xla_stablehlo::parse_text;
 
-/// The program as HLO text, which reads back from text and protobuf as the same module.
+/// Returns the program as HLO text, after checking round trips through text and protobuf.
 fn lowered(program: &str) -> Result<String> {
     let module = VerifiedModule::new(parse_text(program)?)?.into_inner();
     let text = module.to_string();
@@ -53,7 +53,7 @@ fn programs_become_hlo() {
     }
 }
 
-/// The result of a program for these arguments.
+/// Evaluates a program with arguments.
 fn value(body: &str, arguments: &[&str]) -> String {
     let module = parse_text(body).unwrap_or_else(|error| panic!("{body}: {error}"));
     let module = VerifiedModule::new(module).unwrap_or_else(|error| panic!("{body}: {error}"));
@@ -151,7 +151,7 @@ fn square_of_complex_numbers_whose_parts_cancel_has_a_real_part_of_zero() {
     assert_eq!(value(program, &[numbers]), "c64[4] {(0, inf), (0, -inf), (0, -18), (3, 4)}");
 }
 
-/// The sizes of the slices are an operand, and the result has them, too.
+/// The sizes of the slices are an operand, and determine the result's shape.
 #[test]
 fn dynamic_gather_of_sizes_that_are_arguments() {
     let program =
@@ -166,7 +166,7 @@ fn dynamic_gather_of_sizes_that_are_arguments() {
     assert_eq!(value(program, &arguments), "s32[2,3] { { 9, 10, 11 }, { 1, 2, 3 } }");
 }
 
-/// Amounts in front, between elements and negative ones; the result's shape implies those at the end.
+/// Amounts before, between and after elements, also negative ones; the result's shape implies those at the end.
 #[test]
 fn dynamic_pad_of_amounts_that_are_arguments() {
     let program = "module { func.func @main(%a: tensor<2x3xi32>, %v: tensor<i32>, %l: tensor<2xi64>, %h: tensor<2xi64>,

@@ -1,4 +1,4 @@
-//! Programs of JAX as HLO modules: text that the verifier accepts, the same for every version of the format.
+//! Tests of JAX programs as HLO modules: the text is valid, and equal for every version of the format.
 
 use xla_hlo::{Module, Result, VerifiedModule};
 use xla_stablehlo::parse_bytecode;
@@ -26,12 +26,12 @@ fn every_target_becomes_the_same_module() {
     }
 }
 
-/// The module of a function in text.
+/// Lowers a function in text.
 fn lowered_text(function: &str) -> Result<Module> {
     xla_stablehlo::parse_text(&format!("module @m {{ {function} }}"))
 }
 
-/// A function of text as HLO text.
+/// Returns a function in text as HLO text.
 fn lowered(function: &str) -> String {
     let module = lowered_text(function).expect("a module");
     VerifiedModule::new(module).expect("a verified module").into_inner().to_string()
@@ -39,7 +39,7 @@ fn lowered(function: &str) -> String {
 
 #[test]
 fn arguments_that_a_loop_passes_on_are_captures() {
-    // The inner loop gets %x from the outer one, which gets it from the function; %c is a constant.
+    // The inner loop captures %x from the outer one, which captures it from the function; %c is a constant.
     insta::assert_snapshot!(lowered(
         r#"func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {
              %c = stablehlo.constant dense<1> : tensor<i32>

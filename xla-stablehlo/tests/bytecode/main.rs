@@ -1,4 +1,4 @@
-//! Readers of programs, artifacts and text: programs that JAX wrote are read; a damaged or hostile file is an error.
+//! Tests of readers of programs, artifacts and text: programs of JAX are read; a damaged or hostile file is an error.
 
 mod book;
 mod dialects;
@@ -18,7 +18,7 @@ mod writer;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of a folder below `tests/data`, with their names without the extension.
+/// Returns the files of a folder below `tests/data`, by their names without the extension.
 fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
     let entries = fs::read_dir(&folder).expect("the folder").map(|entry| entry.expect("an entry").path());

@@ -1,4 +1,5 @@
-//! Malformed text: line, column, the source line with a caret, and what was expected; no text does harm.
+//! Tests of malformed text: errors have line, column, the source line with a caret, and the expected token; no text
+//! panics.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +30,7 @@ fn errors_say_where_and_what() {
     insta::assert_snapshot!("malformed", report);
 }
 
-/// Texts of three operations with regions, numbers and attributes of many kinds.
+/// Returns texts of three operations with regions, numbers and attributes of many kinds.
 fn texts() -> Vec<String> {
     let programs = programs();
     let names = ["while", "select_and_scatter", "custom_call"];

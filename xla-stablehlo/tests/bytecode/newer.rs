@@ -1,4 +1,4 @@
-//! Forms that jaxlib 0.10.2 does not write: newer ones that are known here, and those that are not.
+//! Tests of forms that jaxlib 0.10.2 does not write: newer ones that are supported, and ones that are not.
 
 use xla_stablehlo::ir::Module;
 use xla_stablehlo::{bytecode, lower, text};
@@ -6,7 +6,7 @@ use xla_stablehlo::{bytecode, lower, text};
 use crate::outline::outline;
 use crate::writer::{BUILTIN, File, VHLO, list, program, varint};
 
-/// A file with an f32, a tensor of four, and attributes by their kinds.
+/// File with an f32, a tensor of four, and attributes by their kinds.
 struct Parts {
     file: File,
     tensor: usize,
@@ -39,7 +39,7 @@ impl Parts {
         self.file.attribute(VHLO, [varint(1), varint(0)].concat())
     }
 
-    /// `[[0, 1]]`.
+    /// Adds the attribute `[[0, 1]]`.
     fn groups(&mut self) -> usize {
         let element = self.file.ty(VHLO, varint(14));
         let ty = self.file.ty(VHLO, [varint(20), list(&[1 << 1, 2 << 1]), varint(element)].concat());
@@ -47,7 +47,7 @@ impl Parts {
         self.file.attribute(VHLO, [varint(15), varint(ty), varint(bytes.len()), bytes].concat())
     }
 
-    /// A sum as the body of an operation: a region of two arguments, isolated in a section of its own.
+    /// Returns a sum as the body of an operation: a region of two arguments, isolated in a separate section.
     fn sum(&mut self) -> Vec<u8> {
         let scalar = self.file.ty(VHLO, [varint(20), varint(0), varint(0)].concat());
         let arguments = [list(&[scalar << 1, scalar << 1]), vec![0]].concat();
@@ -71,7 +71,7 @@ fn read(bytes: &[u8]) -> Module {
     bytecode::read(bytes).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Checks that an artifact and a text are the same program; returns why it is refused, if it is.
+/// Checks that an artifact and a text are equal programs; returns the error, if it is rejected.
 fn same(bytes: &[u8], operation: &str) -> String {
     let signature = "func.func public @main(%0: tensor<4xf32>) -> tensor<4xf32>";
     let text = format!("module {{ {signature} {{ %1 = {operation} return %1 : tensor<4xf32> }} }}");
@@ -107,7 +107,7 @@ fn collective_broadcast_of_several() {
     assert_eq!(same(&bytes, &operation), "");
 }
 
-/// An artifact with a `collective_reduce`.
+/// Returns an artifact with a `collective_reduce`.
 pub fn collective_reduce_artifact() -> Vec<u8> {
     let mut parts = Parts::new();
     let properties = [parts.integer(1), parts.flag(), parts.groups(), parts.flag()];
@@ -156,13 +156,13 @@ fn quantized_values() {
     }
 }
 
-/// Refusals of an operation, an attribute and so on of a later version.
+/// Returns the errors for an operation, an attribute and so on of a later version.
 pub fn later_versions() -> Vec<String> {
     let mut messages = Vec::new();
     for name in ["warp_v1", "add_v2"] {
         messages.push(bytecode::read(&Parts::new().write(name, 1, &[], &[])).map(|_| ()));
     }
-    // The next attribute and the next type of VHLO, an attribute of MLIR, a precision that has no name yet.
+    // The next attribute and the next type of VHLO, an attribute of MLIR, and a precision without a name.
     let attribute = |dialect, payload| {
         let mut parts = Parts::new();
         parts.file.attribute(dialect, payload);

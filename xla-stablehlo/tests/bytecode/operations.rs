@@ -1,4 +1,4 @@
-//! Every operation of StableHLO, every form of VHLO: text, generic text and artifacts are the same program.
+//! Tests of every operation of StableHLO and every form of VHLO: text, generic text and artifacts are equal programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -10,7 +10,7 @@ use xla_stablehlo::{bytecode, lower, text};
 
 use crate::outline::outline;
 
-/// Forms that jaxlib 0.10.2 does not write: newer ones, and those of a dialect that its context lacks.
+/// Forms that jaxlib 0.10.2 does not write: newer ones, and ones of a dialect that its context lacks.
 const WRITTEN_HERE: [&str; 5] = [
     "collective_broadcast_v2",
     "collective_reduce_v1",
@@ -19,12 +19,12 @@ const WRITTEN_HERE: [&str; 5] = [
     "uniform_quantize_v1",
 ];
 
-/// Programs of the archive of operations.
+/// Returns the programs of the archive of operations.
 pub fn programs() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
     archived("operations.zip")
 }
 
-/// Files of an archive by the name of the program: what follows the name, and the content.
+/// Returns the files of an archive by the name of the program: the rest of the file name, and the content.
 pub fn archived(archive: &str) -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
     let path = format!("{}/tests/data/{archive}", env!("CARGO_MANIFEST_DIR"));
     let mut archive = zip::ZipArchive::new(std::fs::File::open(path).expect("the archive")).expect("an archive");
@@ -48,7 +48,7 @@ pub fn read(kind: &str, content: &[u8]) -> Result<Module> {
     }
 }
 
-/// The HLO text without the places in the source, or the refusal without the place and without versions.
+/// Returns the HLO text without source locations, or the error without location and versions.
 pub fn hlo(module: &Module) -> String {
     match lower(module).and_then(VerifiedModule::new) {
         Ok(module) => {

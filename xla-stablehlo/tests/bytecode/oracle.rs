@@ -1,4 +1,4 @@
-//! Programs of JAX beside the HLO that XLA makes of them: ours is the same graph.
+//! Tests that JAX programs are lowered to the graphs that XLA produces.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn programs_become_what_xla_makes_of_them() {
     assert!(count > 50, "{count} programs");
 }
 
-/// Kinds of difference between two modules in text.
+/// Returns the kinds of difference between two modules in text.
 fn kinds(first: &str, second: &str) -> Vec<&'static str> {
     let module = |text: &str| parse_module(text).expect("a module");
     compare(&module(first), &module(second)).kinds()

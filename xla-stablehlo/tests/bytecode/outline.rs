@@ -1,10 +1,10 @@
-//! Outlines of programs, which are equal whichever form a program is read from.
+//! Outlines of programs, which are equal for all forms of a program.
 
 use xla_hlo::entity::EntityId;
 use xla_stablehlo::ir::forms::may_be_left_out;
 use xla_stablehlo::ir::{Attribute, Module, OpId, ValueId};
 
-/// Attributes whose defaults text leaves out: ones or zeros for each dimension.
+/// Attributes whose defaults are omitted in text: ones or zeros for each dimension.
 const WINDOW: [&str; 7] = [
     "base_dilations",
     "lhs_dilation",
@@ -15,7 +15,7 @@ const WINDOW: [&str; 7] = [
     "window_strides",
 ];
 
-/// Name of an operation without dialect and version.
+/// Returns the name of an operation without dialect and version.
 pub fn stem(module: &Module, op: OpId) -> String {
     let name = module.text(module.operations[op].name).into_owned();
     let own = name.split_once('.').map_or(&*name, |(_, own)| own);
@@ -23,10 +23,10 @@ pub fn stem(module: &Module, op: OpId) -> String {
     versioned.map_or(own, |(stem, _)| stem).to_string()
 }
 
-/// One line for each operation: name, operands, types of results and of the arguments of regions, attributes that no
-/// form may leave out.
+/// Returns one line for each operation: name, operands, types of results and of the arguments of regions, and
+/// attributes that no form may omit.
 pub fn outline(module: &Module) -> Vec<String> {
-    // Numbers of values in the order of the text, whatever the reader gives them.
+    // Values are numbered in the order of the text, independently of the reader.
     let mut numbers = vec![0; module.values.len()];
     let mut next = 1..;
     let mut lines = Vec::new();
@@ -52,7 +52,7 @@ pub fn outline(module: &Module) -> Vec<String> {
     lines
 }
 
-/// The text of an attribute, the same for symbols and strings, and for elements that are all equal.
+/// Returns the text of an attribute, equal for symbols and strings, and for splats and lists of equal elements.
 fn attribute(module: &Module, id: xla_stablehlo::ir::AttrId) -> String {
     match &module.attributes[id] {
         Attribute::Symbol(path) if path.len() == 1 => module.attribute_text(path[0]),

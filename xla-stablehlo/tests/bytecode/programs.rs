@@ -1,4 +1,4 @@
-//! Programs of JAX: what is read of them, whatever version of VHLO they were written for.
+//! Tests of reading JAX programs of all versions of VHLO.
 
 use xla_hlo::entity::EntityId;
 use xla_stablehlo::bytecode;
@@ -16,7 +16,7 @@ fn programs_are_read() {
     }
 }
 
-/// Operations without their versions, with operands, attributes that all forms have, and types of results.
+/// Returns operations without their versions, with operands, attributes common to all forms, and types of results.
 fn outline(module: &Module) -> Vec<String> {
     let text = |values: &[ValueId]| values.iter().map(|v| v.index().to_string()).collect::<Vec<_>>().join(" ");
     let line = |op| {

@@ -5,10 +5,10 @@
 /// Dialects by number.
 pub const BUILTIN: usize = 0;
 pub const VHLO: usize = 1;
-/// Added to the number of a dialect where the payload is text.
+/// Added to the number of a dialect if the payload is text.
 pub const TEXT: usize = 16;
 
-/// The parts of a file, each as the section has it.
+/// Parts of a file, in the form of their sections.
 pub struct File {
     pub version: u8,
     pub producer: &'static str,
@@ -24,7 +24,7 @@ pub struct File {
     pub ir: Vec<u8>,
 }
 
-/// A varint of the least length.
+/// Returns a varint of minimal length.
 pub fn varint(value: usize) -> Vec<u8> {
     let value = value as u64;
     for bytes in 1..=8 {
@@ -35,7 +35,7 @@ pub fn varint(value: usize) -> Vec<u8> {
     [&[0][..], &value.to_le_bytes()].concat()
 }
 
-/// Varints with their number in front.
+/// Returns varints preceded by their number.
 pub fn list(values: &[usize]) -> Vec<u8> {
     std::iter::once(values.len()).chain(values.iter().copied()).flat_map(varint).collect()
 }
@@ -44,7 +44,7 @@ fn section(number: u8, payload: &[u8]) -> Vec<u8> {
     [&[number][..], &varint(payload.len()), payload].concat()
 }
 
-/// Sizes of the entries of a table, in groups of a dialect.
+/// Returns the sizes of the entries of a table, in groups of one dialect.
 fn groups(entries: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let group = |group: &[(usize, Vec<u8>)]| {
         let sizes = group.iter().flat_map(|(_, payload)| varint(payload.len() << 1 | usize::from(group[0].0 < TEXT)));
@@ -54,7 +54,7 @@ fn groups(entries: &[(usize, Vec<u8>)]) -> Vec<u8> {
 }
 
 impl File {
-    /// A file whose first attribute is an unknown location.
+    /// Creates a file whose first attribute is an unknown location.
     pub fn new() -> File {
         File {
             version: 6,
@@ -72,7 +72,7 @@ impl File {
         ["builtin", "vhlo", "module"].iter().chain(&self.strings).chain(&self.operations).copied().collect()
     }
 
-    /// Number of a string.
+    /// Adds a string; returns its number.
     pub fn string(&mut self, text: &'static str) -> usize {
         self.strings.push(text);
         2 + self.strings.len()
@@ -114,22 +114,22 @@ impl File {
     }
 }
 
-/// One region of one block without values, before the number of its operations.
+/// Returns one region of one block without values, up to the number of its operations.
 pub fn region() -> Vec<u8> {
     [varint(1 << 1), varint(1), varint(0)].concat()
 }
 
-/// The IR of a module without operations, with these bytes behind its location.
+/// Returns the IR of a module without operations, with bytes after its location.
 pub fn empty_module(mask: u8, rest: &[u8]) -> Vec<u8> {
     module(mask | 0x10, &[rest, &region(), &varint(0)].concat())
 }
 
-/// The IR of a module with these bytes behind its location, and the mask that says what they are.
+/// Returns the IR of a module with bytes after its location, and the mask that describes them.
 pub fn module(mask: u8, rest: &[u8]) -> Vec<u8> {
     [&varint(1 << 1), &varint(0)[..], &[mask], &varint(0), rest].concat()
 }
 
-/// A program of one operation of VHLO between the arguments and results of its function.
+/// Adds a program of one VHLO operation between the arguments and results of its function.
 pub fn program(
     file: &mut File,
     operation: &'static str,

@@ -1,9 +1,9 @@
-//! Comparison of two HLO modules: the same graph, whatever its parts are called and in which order they are written.
+//! Graph comparison of two HLO modules, independent of names and of the order of the text.
 //!
-//! Instructions are put into classes: two are in one class if their text without names is the same, and so are their
-//! operands, the computations that they call and their control predecessors, class by class. A computation's class is
-//! that of its root with the multiset of all its instructions. Both modules share the classes, so equal numbers mean
-//! equal graphs.
+//! Instructions are divided into classes. Two are in one class if their text without names is equal, and their
+//! operands, called computations and control predecessors are of equal classes. The class of a computation is that of
+//! its root with the multiset of all its instructions. Both modules share the classes, so equal numbers mean equal
+//! graphs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -12,21 +12,21 @@ use xla_hlo::ops::Op;
 use xla_hlo::text::{PrintOptions, print_instruction};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Metadata, Module, ProgramShape, StackTables};
 
-/// Kinds of difference between two modules, none of them set for equal ones.
+/// Kinds of difference between two modules; all empty for equal ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Lines of the header, `-` before those of the first module and `+` before those of the second.
+    /// Lines of the header that only one module has, with `-` for the first and `+` for the second module.
     pub header: Vec<String>,
-    /// Instructions without metadata that one module has and the other has not, with their number.
+    /// Instructions without metadata that only one module has, with their number.
     pub instructions: Vec<String>,
-    /// Instructions that are equal without their metadata, with it.
+    /// Instructions that differ only in their metadata, with it.
     pub metadata: Vec<String>,
-    /// The same instructions with the same metadata, put together differently.
+    /// Whether equal instructions with equal metadata are connected differently.
     pub is_other_graph: bool,
 }
 
 impl Difference {
-    /// Names of the kinds that are set.
+    /// Returns the names of the kinds that are set.
     pub fn kinds(&self) -> Vec<&'static str> {
         let kinds = [
             (!self.header.is_empty(), "header"),
@@ -42,7 +42,7 @@ impl Difference {
 pub fn compare(first: &Module, second: &Module) -> Difference {
     let devices = |module: &Module| [module.attributes().replica_count, module.attributes().num_partitions];
     let mut headers = [header(first), header(second)];
-    // XLA's client states them when it compiles.
+    // XLA's client sets them when it compiles.
     if devices(second) != [0, 0] {
         for (header, module) in headers.iter_mut().zip([first, second]) {
             header.insert(format!("replicas and partitions {:?}", devices(module).map(|count| count.max(1))), 1);
@@ -63,7 +63,7 @@ pub fn compare(first: &Module, second: &Module) -> Difference {
 
 type Multiset = BTreeMap<String, usize>;
 
-/// Lines that the first has more of, with `-`, and that the second has more of, with `+`.
+/// Returns the lines that are more frequent in the first, with `-`, and in the second, with `+`.
 fn differing(first: &Multiset, second: &Multiset) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |sign: char, of: &Multiset, other: &Multiset| {
@@ -79,7 +79,7 @@ fn differing(first: &Multiset, second: &Multiset) -> Vec<String> {
     lines
 }
 
-/// Everything in front of the computations but the stack tables, which metadata is resolved by.
+/// Returns everything before the computations except for the stack tables, to which metadata refers.
 fn header(module: &Module) -> Multiset {
     let attributes = module.attributes();
     let ProgramShape { parameters, result } = module.entry_layout();
@@ -89,7 +89,7 @@ fn header(module: &Module) -> Multiset {
     for (i, parameter) in parameters.iter().enumerate() {
         line(format!("parameter {i}: {parameter}"));
     }
-    // XLA's client makes it row major when it compiles.
+    // XLA's client makes it row-major when it compiles.
     line(format!("result: {}", result.without_layout()));
     attributes.input_output_alias.iter().for_each(|alias| line(format!("{alias:?}")));
     attributes.buffer_donors.iter().for_each(|donor| line(format!("donor {donor:?}")));
@@ -108,7 +108,7 @@ struct Summary {
     instructions: Multiset,
 }
 
-/// Numbers of texts with parts, the same number for the same text and parts.
+/// Numbers of texts with parts, which are equal for equal text and parts.
 #[derive(Default)]
 struct Classes(HashMap<(String, Vec<usize>), usize>);
 
@@ -140,7 +140,7 @@ impl Classes {
         let mut known: HashMap<InstrId, usize> = HashMap::new();
         for id in computation.post_order() {
             let instruction = &computation[id];
-            // MLIR folds constants together; which of them keep their metadata depends on their places in the program.
+            // MLIR merges constants; which of them keep their metadata depends on their position in the program.
             let text = text(module, instruction, with_metadata && !is_constant(computation, instruction));
             *texts.entry(text.clone()).or_default() += 1;
             let callees = instruction.op().called_computations().into_iter().map(|callee| computations[&callee]);
@@ -156,7 +156,7 @@ impl Classes {
     }
 }
 
-/// Computations that the entry reaches, callees first.
+/// Returns the computations that the entry reaches, callees first.
 fn reached(module: &Module) -> Vec<CompId> {
     let mut wanted = vec![module.entry_id()];
     let mut next = 0;
@@ -168,7 +168,7 @@ fn reached(module: &Module) -> Vec<CompId> {
     module.post_order().into_iter().filter(|id| wanted.contains(id)).collect()
 }
 
-/// Whether an instruction is a constant, or one broadcast.
+/// Whether an instruction is a constant, or a broadcast of one.
 fn is_constant(computation: &Computation, instruction: &Instruction) -> bool {
     let of = match (instruction.op(), instruction.operands()) {
         (Op::Broadcast(_), &[operand]) => computation[operand].op(),
@@ -177,7 +177,7 @@ fn is_constant(computation: &Computation, instruction: &Instruction) -> bool {
     matches!(of, Op::Constant(_))
 }
 
-/// An instruction as text without any name; stack frames stand for themselves.
+/// Returns an instruction as text without names; stack frames are expanded.
 fn text(module: &Module, instruction: &Instruction, with_metadata: bool) -> String {
     let mut scratch = Module::new("");
     let callee = scratch.add(Computation::new("f"));
@@ -195,13 +195,13 @@ fn text(module: &Module, instruction: &Instruction, with_metadata: bool) -> Stri
     print_instruction(&scratch, computation, id, &PrintOptions::default()).split_off("%x = ".len())
 }
 
-/// A stack frame and those that called it, `function file:line:column` each. Places that begin alike share the end of
-/// whichever came first.
+/// Returns a stack frame and its callers, `function file:line:column` each. Locations with a common start have the end
+/// of the first of them.
 fn frames(stack: &StackTables, mut frame: i64) -> String {
     let mut text = String::new();
     let at = |id: i64| usize::try_from(id).ok()?.checked_sub(1);
     let name = |names: &[String], id| at(id).and_then(|i| names.get(i).cloned()).unwrap_or_default();
-    // A chain is no longer than the table.
+    // A chain is at most as long as the table.
     for _ in 0..=stack.stack_frames.len() {
         let Some(found) = at(frame).and_then(|i| stack.stack_frames.get(i)) else { break };
         if let Some(place) = at(found.file_location_id).and_then(|i| stack.file_locations.get(i)) {

@@ -1,15 +1,15 @@
-//! Comparison of what two modules compute, on inputs made up for their parameters.
+//! Comparison of the results of two modules, on generated inputs.
 
 use xla_hlo::eval::Evaluator;
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Module, Result, Scalar, Shape};
 
-/// Instructions that a program may run.
+/// Maximum number of instructions that a program may run.
 const STEPS: u64 = 2_000_000;
 
-/// The largest difference of the results of two modules, in units of what their element types allow; `None` where
-/// neither can be run, since they call functions of a library or several devices.
+/// Returns the largest difference of the results of two modules, in units of the tolerance of their element types;
+/// `None` if neither can be run, since they call library functions or need several devices.
 ///
-/// An error for one that can be run where the other cannot.
+/// Returns an error if only one of them can be run.
 pub fn difference(first: &Module, second: &Module) -> Result<Option<f64>> {
     let [first, second] = [first, second].map(run);
     match (first, second) {
@@ -25,7 +25,7 @@ fn run(module: &Module) -> Result<Literal> {
     Evaluator::new(module).with_step_limit(STEPS).call(module.entry_id(), inputs)
 }
 
-/// Floats between 0 and 1, small integers.
+/// Returns floats between 0 and 1, or small integers.
 fn input(shape: &Shape) -> Result<Literal> {
     match shape {
         Shape::Array(array) => {
@@ -59,7 +59,7 @@ fn distance(first: &Literal, second: &Literal) -> f64 {
     let of = |i| match (first.get(i), second.get(i)) {
         (Scalar::Float(a), Scalar::Float(b)) => apart(a, b) / allowed,
         (Scalar::Complex(a, b), Scalar::Complex(c, d)) => {
-            // Both parts are as inexact as the greater one.
+            // The error of both parts is relative to the greater one.
             let size = a.abs().max(b.abs()).max(1.0);
             (apart(a / size, c / size)).max(apart(b / size, d / size)) / allowed
         }
@@ -69,7 +69,7 @@ fn distance(first: &Literal, second: &Literal) -> f64 {
     (0..array.element_count()).map(of).fold(0.0, f64::max)
 }
 
-/// The difference of two numbers, relative where they are large.
+/// Returns the difference of two numbers, relative if they are large.
 fn apart(a: f64, b: f64) -> f64 {
     if a == b || (a.is_nan() && b.is_nan()) {
         return 0.0;
@@ -78,7 +78,7 @@ fn apart(a: f64, b: f64) -> f64 {
     if apart.is_finite() { apart } else { f64::INFINITY }
 }
 
-/// A few dozen units in the last place.
+/// Returns the tolerance: a few dozen units in the last place.
 fn allowed(array: &ArrayShape) -> f64 {
     match array.element_type() {
         ElementType::F64 | ElementType::C128 => 1e-12,
