@@ -1,4 +1,4 @@
-//! The `xla` command from outside: output and exit code.
+//! Tests of the `xla` command: output and exit code.
 
 #[path = "command/support.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! `xla compile` for processors: files for other machines, and targets that do not exist.
+//! Tests of `xla compile` for processors: files for other machines, and targets that do not exist.
 
 use crate::support::Folder;
 
@@ -36,7 +36,7 @@ fn targets_that_do_not_exist_are_bad_input_with_the_nearest_name() {
     }
 }
 
-/// No combination of names that LLVM knows, each for itself, ends the command otherwise than with a sentence.
+/// Every combination of names that LLVM accepts individually compiles, or fails with an error message.
 #[test]
 fn combinations_of_names_are_compiled_or_refused() {
     let folder = Folder::new();
@@ -66,7 +66,7 @@ fn limits_are_kept_and_files_are_made_on_request() {
     assert!(message.contains("takes more of the stack than is allowed"), "{message}");
     let message = folder.fails(2, "compile module.hlo --memory-limit 50 -o build");
     assert!(message.contains("the limit is 50"), "{message}");
-    // Enough for what is in the program, not for the table of addresses.
+    // The limit suffices for the arrays of the program, but not for the table of addresses.
     let message = folder.fails(2, "compile module.hlo --memory-limit 100 -o build");
     assert!(message.contains("arguments, results and arena take 160 bytes, the limit is 100"), "{message}");
     let done = folder.xla("compile module.hlo --optimize-for size --emit asm,ir,cmake -o build");

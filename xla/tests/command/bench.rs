@@ -1,4 +1,4 @@
-//! `xla bench`.
+//! Tests of `xla bench`.
 
 use serde_json::Value;
 

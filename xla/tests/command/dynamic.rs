@@ -1,4 +1,4 @@
-//! StableHLO programs with dynamic dimensions: their arguments get shapes from an option, or from the inputs.
+//! Tests of StableHLO programs with dynamic dimensions: their arguments get shapes from an option, or from the inputs.
 
 use crate::support::{Folder, array, floats};
 
@@ -17,7 +17,7 @@ module @dynamic {
 }
 ";
 
-/// A folder with the program in it.
+/// Returns a folder with the program in it.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("dynamic.mlir", DYNAMIC);
@@ -84,7 +84,7 @@ fn a_dimension_without_a_size_is_named_with_the_option() {
     }
 }
 
-/// As TensorFlow writes `tf.image.rot90`: the result is as large as it turns out to be.
+/// Form that TensorFlow writes for `tf.image.rot90`; the size of the result is known only at run time.
 const BOUNDED: &str = "\
 func.func @main(%x: tensor<2x3xf32>, %n: tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 3>> {
   %y = \"stablehlo.set_dimension_size\"(%x, %n) <{dimension = 1 : i64}> : (tensor<2x3xf32>, tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 3>>

@@ -1,4 +1,4 @@
-//! Compiled programs in files: written, run and measured without the module, and refused where they cannot run.
+//! Tests of compiled programs in files: written, run and measured without the module, and rejected if they cannot run.
 
 use crate::support::{Folder, floats};
 

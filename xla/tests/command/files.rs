@@ -1,11 +1,11 @@
-//! `xla run` with arrays in files.
+//! Tests of `xla run` with arrays in files.
 
 use crate::support::{Folder, MODULE, array, floats};
 
 const X: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
 const RUN: &str = "run module.hlo --platform interpreter";
 
-/// A folder with inputs that fit the module.
+/// Returns a folder with inputs that fit the module.
 fn with_inputs() -> Folder {
     let folder = Folder::new();
     folder.archive("in.npz", &[("arg0", floats(&[2, 3], &X)), ("arg1", floats(&[2, 3], &[0.5; 6]))]);
@@ -93,7 +93,7 @@ fn damaged_archives_are_refused() {
     }
     folder.write("text.npz", "this is not an archive");
     assert!(folder.fails(2, &format!("{RUN} --inputs text.npz")).starts_with("text.npz: no whole .npz archive"));
-    // Every single wrong byte leads to a result or one error, never a panic.
+    // A wrong byte gives a result or one error, but no panic.
     for at in (0..whole.len()).step_by(7) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0xff;

@@ -1,18 +1,18 @@
-//! Modules of 100 MB, of any depth, and in circles: one error with a place, in little memory and time.
+//! Tests of modules of 100 MB, of any depth, and with cycles: one error with a location, in limited memory and time.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::Folder;
 
-/// Length of a large file.
+/// Size of a large file in bytes.
 const LARGE: usize = 100_000_000;
-/// Address space that the command may take for it, in KiB: the text, what is made of it, LLVM and stacks.
+/// Limit of the command's address space in KiB: the text, the module, LLVM and stacks.
 const MEMORY: usize = 2_000_000;
-/// Time that it may take, on a slow and busy machine.
+/// Time limit, for a slow and busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Exit code and standard error of `xla convert FILE --to hlo` with limited memory.
+/// Returns the exit code and standard error of `xla convert FILE --to hlo` with limited memory.
 fn convert(folder: &Folder, file: &str) -> (i32, String) {
     let script = format!("ulimit -v {MEMORY} && exec \"$0\" convert {file} --to hlo");
     let mut command = Command::new("sh");
@@ -24,7 +24,7 @@ fn convert(folder: &Folder, file: &str) -> (i32, String) {
     (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
 }
 
-/// The file, of which `part` is repeated until it is large, is refused for that reason at that place.
+/// Checks that a file, in which `part` is repeated until it is large, is rejected with the expected error.
 fn refused(folder: &Folder, name: &str, begin: &str, part: &str, expected: &str) {
     let file = format!("{name}.hlo");
     folder.write(&file, format!("{begin}{}", part.repeat((LARGE - begin.len()) / part.len())));

@@ -1,14 +1,14 @@
-//! Memory and threads that run out: one error each, no abort, no damaged file.
+//! Tests of exhausted memory and threads: one error each, no abort, no damaged file.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::Folder;
 
-/// Time that one run may take.
+/// Time limit of one run.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A product, a factorisation and functions of some megabytes, and of 160 with `LARGE` elements.
+/// A dot, a decomposition and functions of some megabytes; with `LARGE` elements, of 160 megabytes.
 const SMALL: &str = "\
 HloModule small
 
@@ -32,7 +32,7 @@ ENTRY main {
 }
 ";
 
-/// A transform by a library whose tables are as large as the array.
+/// Library transform whose tables are as large as the array.
 const TRANSFORM: &str = "\
 HloModule transform
 
@@ -42,7 +42,7 @@ ENTRY main {
 }
 ";
 
-/// Exit code and standard error of a script, in which `$0` is the command.
+/// Returns the exit code and standard error of a script, in which `$0` is the command.
 fn limited(folder: &Folder, script: &str) -> (i32, String) {
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_xla")]).current_dir(folder.path("."));
@@ -53,7 +53,7 @@ fn limited(folder: &Folder, script: &str) -> (i32, String) {
     (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
 }
 
-/// Success, or one error that is no fault of the compiler. Returns whether it was a success.
+/// Checks for success, or one error that is not an internal one; returns whether it was a success.
 fn ends_well(script: &str, (code, error): &(i32, String)) -> bool {
     match code {
         0 => assert_eq!(error, "", "{script}"),
@@ -109,7 +109,7 @@ fn too_little_memory_for_code_is_one_error() {
     assert!(failures > 0, "no limit was low enough");
 }
 
-/// Limits a little apart: memory runs out in each of the many small requests of LLVM and of the passes once.
+/// Closely spaced limits: memory runs out once in each of the many small allocations of LLVM and of the passes.
 #[test]
 fn memory_that_runs_out_while_kernels_are_emitted_is_one_error() {
     let folder = Folder::new();
@@ -126,7 +126,7 @@ fn memory_that_runs_out_while_kernels_are_emitted_is_one_error() {
     assert!(failures > 0, "no limit was low enough");
 }
 
-/// A program of many kernels, none of which another one equals.
+/// Returns a program of many kernels, all of them different.
 fn many_kernels() -> String {
     let mut text = "HloModule many\n\nENTRY main {\n  x0 = f32[64,64] parameter(0)\n".to_string();
     for i in 1..24 {
@@ -141,7 +141,7 @@ fn many_kernels() -> String {
     text + "  ROOT y = f32[64,64] tanh(x23)\n}\n"
 }
 
-/// As another user where this one is root, whom the limit does not count.
+/// Runs as another user if this one is root, to which the limit does not apply.
 #[test]
 fn too_few_threads_are_one_error() {
     let folder = Folder::new();
@@ -151,7 +151,7 @@ fn too_few_threads_are_one_error() {
         true => "setpriv --reuid=54321 --regid=54321 --clear-groups --inh-caps=-all",
         false => "",
     };
-    // The command itself may be in a folder that the user cannot read.
+    // The other user may not be able to read the command's folder.
     let (code, _) = limited(&folder, &format!("{user} prlimit --nproc=10000 \"$0\" platforms"));
     if code != 0 {
         return;

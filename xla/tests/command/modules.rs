@@ -1,4 +1,4 @@
-//! Modules that are wrong, or in a form that cannot be read, and modules written again.
+//! Tests of invalid modules, modules in an unreadable form, and modules that are written again.
 
 use crate::support::{Folder, MODULE};
 
@@ -88,7 +88,7 @@ fn a_module_is_written_as_it_was_read() {
     );
 }
 
-/// 4 GB of them are read, optimised, serialised and run as if they were one: nobody needs the array.
+/// A 4 GB constant is parsed, optimized, serialized and run without its data: nothing needs the array.
 #[test]
 fn constants_without_data_take_no_memory_and_are_said_to_be_zeros() {
     let folder = Folder::new();

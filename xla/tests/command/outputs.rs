@@ -1,4 +1,4 @@
-//! Output files and processes: full disks, traces of two processes, kills.
+//! Tests of output files and processes: full disks, traces of two processes, kills.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::support::Folder;
 
 const RUN: &str = "run module.hlo --platform interpreter --inputs-seed 0";
 
-/// A module of an output that is larger than the buffers of files.
+/// Module with an output that is larger than the buffers of files.
 const LARGE: &str = "HloModule large\n\nENTRY e {\n  x = f32[100000] parameter(0)\n  ROOT y = f32[100000] sine(x)\n}\n";
 
 fn names(folder: &Folder) -> Vec<String> {
@@ -37,7 +37,7 @@ fn a_full_disk_is_one_error() {
     assert_eq!(names(&folder), ["large.hlo", "module.hlo", "out.npz"]);
 }
 
-/// With a limit of the size of files, which has the effect of a full disk on files in a folder.
+/// Runs with a limit of the size of files, which has the effect of a full disk.
 #[test]
 fn a_file_that_cannot_be_written_whole_leaves_the_old_one() {
     let folder = Folder::new();
@@ -49,7 +49,7 @@ fn a_file_that_cannot_be_written_whole_leaves_the_old_one() {
         ("convert large.hlo --to html -o out.html".to_string(), "out.html"),
     ] {
         folder.write(name, "old");
-        // Blocks of 512 bytes; without the signal a write fails with an error.
+        // Blocks of 512 bytes; if the signal is ignored, a write returns an error.
         let limited = format!("trap '' XFSZ; ulimit -f 0; exec \"$0\" {words}");
         let done = Command::new("sh")
             .args(["-c", &limited, env!("CARGO_BIN_EXE_xla")])
@@ -114,8 +114,7 @@ fn a_compilation_to_files_writes_one_valid_trace() {
     assert_eq!(full, "cannot write /dev/full: No space left on device (os error 28)");
 }
 
-/// The process that generates code reads its module from a named pipe that no process writes to, and so would wait for
-/// ever.
+/// The process that generates code reads its module from a named pipe without a writer, and so would wait forever.
 #[cfg(all(feature = "cpu", target_os = "linux"))]
 #[test]
 fn a_killed_compilation_leaves_no_child() {
@@ -129,7 +128,7 @@ fn a_killed_compilation_leaves_no_child() {
         let threads = std::fs::read_dir(&children).ok()?;
         let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
         let child = lists.into_iter().find_map(|list| Some(list.split_whitespace().next()?.to_string()))?;
-        // Once it waits for the pipe it has asked for its end.
+        // When it waits for the pipe, it has already requested to be killed with its parent.
         let state = std::fs::read_to_string(format!("/proc/{child}/task/{child}/comm")).ok()?;
         let threads = std::fs::read_dir(format!("/proc/{child}/task")).ok()?.count();
         (state.starts_with("xla") && threads > 1).then_some(child)
@@ -144,7 +143,7 @@ fn a_killed_compilation_leaves_no_child() {
     until(is_gone);
 }
 
-/// The first result, which must come within seconds.
+/// Returns the first result of `attempt`, which must come within seconds.
 #[cfg(all(feature = "cpu", target_os = "linux"))]
 fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

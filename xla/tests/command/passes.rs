@@ -1,4 +1,4 @@
-//! `xla opt`, dumps and traces.
+//! Tests of `xla opt`, dumps and traces.
 
 use serde_json::Value;
 
@@ -152,7 +152,7 @@ fn the_rewrite_that_breaks_a_program_is_found() {
     let done = bisected("grep -q get-tuple-element {module}");
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     insta::assert_snapshot!(done.out);
-    // A signal is as bad as an exit code.
+    // A signal counts as a failure, as an exit code does.
     let done = bisected("grep -q unused {module} || kill -9 $$");
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     assert!(
@@ -253,6 +253,6 @@ fn a_trace_is_json_with_a_span_for_each_step() {
 fn verbose_runs_log_to_standard_error() {
     let done = Folder::new().xla("run module.hlo --platform interpreter --inputs-seed 0 -vv");
     assert!(done.code == 0 && done.out.starts_with("out0: "), "{done:?}");
-    // Spans that ended, with the time they took.
+    // Closed spans, with their durations.
     assert!(done.err.contains("compile{module=\"sums\" platform=interpreter}: close time.busy="), "{done:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs the command in a folder of its own, and writes the files it is given.
+//! Runs the command in a temporary folder, with given files.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// (x + y, x * 2) of two arrays.
+/// Module that computes (x + y, x * 2) of two arrays.
 pub const MODULE: &str = "\
 HloModule sums, entry_computation_layout={(f32[2,3]{1,0}, f32[2,3]{1,0})->(f32[2,3]{1,0}, f32[2,3]{1,0})}
 
@@ -22,7 +22,7 @@ ENTRY %main (x: f32[2,3], y: f32[2,3]) -> (f32[2,3], f32[2,3]) {
 }
 ";
 
-/// A folder with `module.hlo` in it.
+/// Temporary folder with `module.hlo` in it.
 pub struct Folder(TempDir);
 
 /// Outcome of a run of the command.
@@ -58,17 +58,17 @@ impl Folder {
         zip.finish().unwrap();
     }
 
-    /// Runs the command, its words separated by spaces.
+    /// Runs the command with arguments separated by spaces.
     pub fn xla(&self, words: &str) -> Done {
         self.xla_with(words, "")
     }
 
-    /// Runs the command with something on its standard input.
+    /// Runs the command with text on its standard input.
     pub fn xla_with(&self, words: &str, input: &str) -> Done {
         self.xla_args(&words.split_whitespace().collect::<Vec<_>>(), input)
     }
 
-    /// Runs the command with these arguments, which may have spaces in them.
+    /// Runs the command with arguments that may contain spaces.
     pub fn xla_args(&self, args: &[&str], input: &str) -> Done {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xla"));
         command.args(args).current_dir(self.0.path());
@@ -83,7 +83,7 @@ impl Folder {
         }
     }
 
-    /// Runs the command, which must fail with that exit code and say so, and nothing else, on standard error.
+    /// Runs the command, which must fail with an exit code and exactly one error on standard error; returns that.
     pub fn fails(&self, code: i32, words: &str) -> String {
         let done = self.xla(words);
         assert_eq!(done.code, code, "{words}: {done:?}");
@@ -93,12 +93,12 @@ impl Folder {
     }
 }
 
-/// An `.npy` file of 32-bit floats.
+/// Returns an `.npy` file of 32-bit floats.
 pub fn floats(dims: &[usize], values: &[f32]) -> Vec<u8> {
     array("<f4", dims, &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())
 }
 
-/// An `.npy` file.
+/// Returns an `.npy` file.
 pub fn array(descr: &str, dims: &[usize], data: &[u8]) -> Vec<u8> {
     let dims: String = dims.iter().map(|d| format!("{d}, ")).collect();
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}\n");

@@ -1,4 +1,4 @@
-//! Usage, help and platforms.
+//! Tests of usage, help and platforms.
 
 use crate::support::Folder;
 
