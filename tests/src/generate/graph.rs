@@ -100,8 +100,8 @@ impl Graph<'_> {
         (!from.is_empty()).then(|| self.values[self.random.pick(from)].clone())
     }
 
-    /// Returns an acceptable array of a type and dimensions: an existing one or a new one. `accept` must accept values
-    /// that are settled and exact.
+    /// Returns an acceptable array of a type and dimensions: an existing one, or a new one, whose values are settled
+    /// and exact.
     pub(super) fn like(&mut self, ty: ElementType, dims: &[usize], accept: impl Fn(&Numbers) -> bool) -> Value {
         let fits = |v: &Value| v.ty() == ty && v.dims() == dims && accept(&v.numbers);
         if self.random.percent(75)

@@ -51,7 +51,7 @@ impl Graph<'_> {
     }
 }
 
-/// Returns the properties of a result; `None` if it is not finite.
+/// Returns the properties of a result; `None` if it is not finite or has no useful error bound.
 fn numbers(result: &MeasuredResult) -> Option<Numbers> {
     let (value, ty) = (&result.value, result.value.array_shape().element_type());
     let greatest = (0..value.array_shape().element_count()).map(|i| number(value, i).abs());
