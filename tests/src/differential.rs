@@ -57,29 +57,29 @@ pub struct Failure {
 /// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
-    /// The generated program is invalid, or the evaluator cannot run it.
+    /// Invalid program, or a program that the evaluator cannot run.
     Generator,
-    /// The process that compiled or ran the program crashed.
+    /// Crash of the process that compiled or ran the program.
     Crash,
-    /// The time limit was exceeded.
+    /// Exceeded time limit.
     Hang,
-    /// The round trip through text changed the program.
+    /// Change of the program in a round trip through text.
     Text,
-    /// The round trip through protobuf changed the program.
+    /// Change of the program in a round trip through protobuf.
     Proto,
     /// Compilation failed.
     Compile,
     /// Execution failed.
     Run,
-    /// The passes changed the results.
+    /// Results changed by the passes.
     Passes,
-    /// The passes preserve the results, but the platform's results differ.
+    /// Results that differ on the platform, although the passes preserve them.
     Platform,
-    /// The second run, with all arguments donated, failed or returned different results.
+    /// Failure or different results of the second run, with all arguments donated.
     SecondRun,
-    /// The results differ without optimization.
+    /// Different results without optimization.
     Unoptimized,
-    /// A second compilation gave another module or other bits.
+    /// Different module or bits from a second compilation.
     Again,
 }
 

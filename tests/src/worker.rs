@@ -31,11 +31,11 @@ pub enum Request {
 /// Reply of the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// All results agree; number of instructions of the program.
+    /// All results agree; the number of instructions of the program.
     Agree(usize),
     /// Results differ, or the program failed.
     Differ(Failure),
-    /// The program is invalid.
+    /// Invalid program, with the error.
     Invalid(String),
 }
 

@@ -1,4 +1,4 @@
-//! Tests that serialized modules of the program corpus equal those of their text, if the corpus is checked out next to
+//! Tests that serialized modules of the program corpus equal their parsed text, if the corpus is checked out next to
 //! the repository.
 
 use std::collections::HashSet;

@@ -157,7 +157,7 @@ fn nesting_is_limited() {
     assert!(error.contains("a tuple nests deeper than the 90 levels"), "{error}");
 }
 
-/// Flipping any bit of a module gives an error with a location, or another module.
+/// Flipping any bit of a module results in an error with a location, or another module.
 #[test]
 fn flipped_bits_are_refused_or_mean_something() {
     let bytes = module().encode_to_vec();

@@ -189,7 +189,7 @@ fn truncated_anywhere() {
     }
 }
 
-/// Replacing or deleting any byte gives a result or an error, but no panic.
+/// Replacing or deleting any byte results in a module or an error, but no panic.
 #[test]
 fn garbled_anywhere() {
     let bytes = SMALL.as_bytes();

@@ -163,7 +163,7 @@ fn rust_never_runs_where_subnormals_are_flushed() {
     }
 }
 
-/// Collects the names of thunks, and checks the mode in which it is called.
+/// Collects the names of thunks, and checks the mode of floating-point arithmetic.
 #[derive(Clone, Default)]
 struct Watch(Arc<Mutex<Vec<String>>>);
 

@@ -6,7 +6,7 @@ use xla_service::{AotCompilationOptions, ExternalCall};
 
 use crate::ahead_of_time::{compile, file, link, run};
 
-/// A call in a loop, one with its own layouts, and one of several results, one of which aliases an operand.
+/// Custom calls: one in a loop, one with its own layouts, and one of several results that aliases an operand.
 const CALLS: &str = "HloModule calls
     test { s = (s32[], f32[5]) parameter(0)
       i = s32[] get-tuple-element(s), index=0

@@ -11,7 +11,7 @@ use xla_service::{AotCompilationOptions, ConstantsIn};
 
 use crate::ahead_of_time::{compile, compile_all, driver, evaluated, file, link, run};
 
-/// Returns 2^-24 if multiplication and subtraction are fused, as from x86-64-v3 on, otherwise 0.
+/// Program that returns 2^-24 if multiplication and subtraction are fused, as from x86-64-v3 on, otherwise 0.
 const FUSED: &str = "HloModule fused
     ENTRY main {
       one = f32[5] constant({1.000244140625, 1.000244140625, 1.000244140625, 1.000244140625, 1.000244140625})
@@ -74,7 +74,7 @@ fn code_of_newer_processors_returns_a_status_on_older_ones() {
                 assert_eq!(outcome(&[cpu], Some(emulated)), of(runs, value), "{cpu} on {emulated}");
             }
         }
-        // A single missing feature makes the call fail.
+        // A single missing feature makes the call return an error.
         assert_eq!(outcome(&["x86-64-v4"], Some("Haswell")).0, Some(WRONG_PROCESSOR));
         assert_eq!(outcome(&["x86-64-v3"], Some("Haswell,-movbe")).0, Some(WRONG_PROCESSOR));
         assert_eq!(outcome(&["x86-64-v3"], Some("Haswell,-xsave")).0, Some(WRONG_PROCESSOR));

@@ -61,7 +61,7 @@ pub(crate) fn of_several_dimensions() -> Vec<String> {
         dot("f16", "f16", ["2,3,72,64", "2,64,3,80", "2,3,72,80"], values),
         dot("bf16", "bf16", ["70,6,16", "6,16,72", "70,72"], "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"),
         dot("bf16", "f32", ["5,14,64", "64,9,8", "5,14,9,8"], "lhs_contracting_dims={2}, rhs_contracting_dims={0}"),
-        // Batch dimensions that do not collapse, as many as a tensor map supports.
+        // Batch dimensions that do not collapse, up to the rank of a tensor map.
         dot("bf16", "f32", ["2,8,2,8,3,16", "2,2,3,64,16", "2,2,3,8,8,64"], three),
     ]
 }

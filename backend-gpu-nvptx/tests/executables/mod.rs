@@ -4,7 +4,8 @@ use xla_hlo::{ElementType, Error, Literal, VerifiedModule, text};
 use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, Assembler, Client, CompileOptions, Platform, PlatformRegistry, serialized};
 
-/// A dot and a reduction: kernels of several kinds, a host call, and kernels with and without scratch memory.
+/// Program of a dot and a reduction: kernels of several kinds, a host call, and kernels with and without scratch
+/// memory.
 const MODULE: &str = "\
 HloModule program
 

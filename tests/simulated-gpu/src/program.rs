@@ -12,7 +12,7 @@ pub enum LoadError {
     /// Syntax error, or an instruction that the simulator does not support.
     #[error("PTX {0}")]
     Text(#[from] SyntaxError),
-    /// The module was compiled for another device.
+    /// Module that was compiled for another device.
     #[error("the module is for {wanted}, and the device is sm_{capability}")]
     Target {
         /// Target of the module.

@@ -1,4 +1,4 @@
-//! `xla-tests coverage`: operation by element type by platform, as a table and as a page.
+//! `xla-tests coverage`: prints operations by element type and platform as a table, or writes them as a page.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,13 +1,13 @@
 //! Conformance suite for every platform, in levels, run through the registry.
 //!
-//! | level | what |
+//! | level | content |
 //! | --- | --- |
-//! | 0 | the platform is registered, answers, and compiles |
+//! | 0 | the platform is registered, responds, and compiles |
 //! | 1 | `StreamExecutor`, `Stream`, `Event` and `TransferManager` keep their contracts, also under many threads |
 //! | 2 | single operations by element type, with edge values, against the evaluator |
 //! | 3 | fusions, control flow, aliasing and donation: `tests/conformance/programs` and `tests/regressions` |
 //! | 4 | the programs of the corpus |
-//! | 5 | generated programs; idioms of machine learning over shapes at the edges: `tests/conformance/idioms` |
+//! | 5 | generated programs; idioms of machine learning with sizes around vector lengths: `tests/conformance/idioms` |
 //! | 6 | out of memory at every allocation, faults, cancelled runs, thousands of executions |
 //!
 //! A backend crate, inside or outside of this repository, calls it from one test:

@@ -34,22 +34,22 @@ pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
 /// Status of an operation with an element type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
-    /// The shape rule does not allow the element type.
+    /// Combination that the shape rule does not allow.
     NotAllowed,
-    /// The platform's own code agrees with the evaluator.
+    /// Computed by the platform's own code, with the evaluator's results.
     Native,
-    /// The host evaluates it.
+    /// Computed by the evaluator on the host.
     Fallback,
     /// Declared failure, with its reason.
     Expected(String),
-    /// The platform reports that it does not support the operation.
+    /// Rejected by the platform as not supported.
     Refused(String),
-    /// The operation fails in another manner, or the result differs from the evaluator's.
+    /// Failed in another manner, or with results that differ from the evaluator's.
     Wrong(String),
-    /// The operation is not implemented.
+    /// Not implemented.
     Missing,
-    /// The operation needs more than one device and its memory. It is parsed, verified and printed, and the compiler
-    /// refuses it by name.
+    /// Operation for more than one device and its memory. It is parsed, verified and printed, and the compiler rejects
+    /// it by name.
     DeviceOnly,
 }
 

@@ -22,13 +22,13 @@ const ENTRY: &str = "program";
 /// Outcome of a case on a target.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The results agree with the expected ones.
+    /// Results that agree with the expected ones.
     Agrees,
-    /// The compiler refuses the program; its message.
+    /// Program that the compiler rejects, with its message.
     Refused(String),
-    /// The object calls compiler builtins that are not available; their names.
+    /// Object that calls compiler builtins that are not available, with their names.
     NeedsBuiltins(String),
-    /// The emulator crashed, which is not an error of the program.
+    /// Crash of the emulator, which is not an error of the program.
     Emulator(String),
     /// Any other failure.
     Failed(String),

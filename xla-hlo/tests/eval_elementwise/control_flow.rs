@@ -69,7 +69,7 @@ fn step_limits_and_cancellation_stop_loops() {
     assert_eq!(enough.call(module.entry_id(), vec![pair(end, 1)]).unwrap(), pair(end, 1));
 }
 
-/// Returns a conditional with three branches, each of which adds a different number.
+/// Returns a conditional with three branches that add different numbers.
 fn switch(by_predicate: bool) -> Module {
     let mut module = ModuleBuilder::new("switch");
     let branches: Vec<CompId> = [10, 20, 30][..if by_predicate { 2 } else { 3 }]

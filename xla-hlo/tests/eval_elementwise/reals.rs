@@ -69,7 +69,7 @@ fn f64_functions_are_within_one_step_of_the_exact_value() {
     }
 }
 
-/// In narrower types, the rounded points give the exact value in `f64`, rounded to the type.
+/// Functions of narrower types return the exact value in `f64` for the rounded points, rounded to the type.
 #[test]
 fn narrow_functions_are_correctly_rounded() {
     for ty in [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F8E4M3FN] {

@@ -26,7 +26,7 @@ fn defined(op: impl Into<Op>, operands: usize) -> Vec<ElementType> {
     SAMPLES.into_iter().filter(|&ty| infer(op.clone(), &vec![&v(ty); operands], None).is_some()).collect()
 }
 
-/// The accepted types are those of jaxlib 0.10.2.
+/// The accepted types are equal to jaxlib 0.10.2's.
 #[test]
 fn element_types_of_unary_operations() {
     use UnaryOp::*;
@@ -49,7 +49,7 @@ fn element_types_of_unary_operations() {
     assert_eq!(infer(Unary::from(IsFinite), &[&v(F16)], None), Some(v(Pred)));
 }
 
-/// The accepted types are those of jaxlib 0.10.2, with two exceptions: jaxlib accepts shifts and mulhi for types
+/// The accepted types are equal to jaxlib 0.10.2's, with two exceptions: jaxlib accepts shifts and mulhi for types
 /// without a meaning of them, and the remainder of complex numbers, which it cannot compile.
 #[test]
 fn element_types_of_binary_operations() {

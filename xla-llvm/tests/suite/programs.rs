@@ -252,7 +252,7 @@ fn sorts() {
     }
 }
 
-/// The five best of items, in numbers for which a heap is faster than a sort, and fewer.
+/// Selection of the five best items, on both sides of the number of items from which a heap is faster than a sort.
 #[test]
 fn best_of_rows() {
     let body = "x = $T[3,$E] parameter(0) ROOT r = ($T[3,5], s32[3,5]) topk(x), k=5, largest=true";

@@ -161,8 +161,8 @@ fn a_kernel_may_read_a_value_in_two_orders() {
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, without, &["a"])), 2000);
 }
 
-/// From 17 users on, the kernels of an operand are not examined: again = n, or n + 8n/B with many users; stored = 1000
-/// + 12n/B + 4n/B.
+/// From 17 users on, the kernels of an operand are not examined:
+/// again = n, or n + 8n/B with many users; stored = 1000 + 12n/B + 4n/B.
 #[test]
 fn operands_of_many_users_are_taken_to_be_elsewhere() {
     let users = |count: usize| {
@@ -225,8 +225,9 @@ fn expensive_origins_of_cheap_work_are_stored() {
 }
 
 /// v is computed from u, which is expensive and which another kernel needs as well. Two thirds of the time to store u
-/// for three kernels are those of v's users; half of the time to store it for two kernels is that of a kernel of v: `n
-/// + (1000 + 16n/B) 2/3 <= 1000 + 12n/B + (1000 + 12n/B) / 2`
+/// for three kernels are charged to v's users; half of the time to store it for two kernels is charged to a kernel of
+/// v:
+/// `n + (1000 + 16n/B) 2/3 <= 1000 + 12n/B + (1000 + 12n/B) / 2`
 #[test]
 fn the_time_to_store_an_operand_is_shared() {
     let lines = "  u = TY sqrt(x)\n  v = TY negate(u)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
@@ -270,7 +271,7 @@ fn sums(m: usize, function: &'static str) -> impl Fn(usize) -> String {
 }
 
 /// With 4 lanes and 16 bytes per second, a function of w instructions takes 3wn/4 seconds longer without lanes. Stored
-/// sums take 1000 + 4n/16 + 4n/16 seconds. In addition an eighth of the time of the sums is allowed, which is (nm/4 +
+/// sums take 1000 + 4n/16 + 4n/16 seconds. In addition, an eighth of the time of the sums is allowed, which is (nm/4 +
 /// 4nm/16) / 8 = nm/16.
 #[test]
 fn functions_of_short_sums_have_lanes_of_their_own() {

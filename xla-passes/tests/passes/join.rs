@@ -131,7 +131,8 @@ fn collectives_are_operations_among_devices() {
     }
 }
 
-/// Each device doubles its rows until the first element exceeds a bound, and sums all devices' rows in each iteration.
+/// Loop in which each device adds 5 to its rows while the first element is below 25, and in each iteration adds the
+/// number of devices of its group to a counter.
 const DOUBLING: &str = r#"
 cond {
  s = (f32[4], f32[4]) parameter(0)

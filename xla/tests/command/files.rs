@@ -93,7 +93,7 @@ fn damaged_archives_are_refused() {
     }
     folder.write("text.npz", "this is not an archive");
     assert!(folder.fails(2, &format!("{RUN} --inputs text.npz")).starts_with("text.npz: no whole .npz archive"));
-    // A wrong byte gives a result or one error, but no panic.
+    // A wrong byte results in success or one error, but no panic.
     for at in (0..whole.len()).step_by(7) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0xff;

@@ -24,7 +24,7 @@ fn convert(folder: &Folder, file: &str) -> (i32, String) {
     (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
 }
 
-/// Checks that a file, in which `part` is repeated until it is large, is rejected with the expected error.
+/// Checks that a file is rejected with the expected error. The file repeats `part` until it is large.
 fn refused(folder: &Folder, name: &str, begin: &str, part: &str, expected: &str) {
     let file = format!("{name}.hlo");
     folder.write(&file, format!("{begin}{}", part.repeat((LARGE - begin.len()) / part.len())));

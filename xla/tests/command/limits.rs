@@ -8,7 +8,7 @@ use crate::support::Folder;
 /// Time limit of one run.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A dot, a decomposition and functions of some megabytes; with `LARGE` elements, of 160 megabytes.
+/// Program of a dot, a decomposition and functions, of some megabytes; with `LARGE` elements, of 160 megabytes.
 const SMALL: &str = "\
 HloModule small
 
@@ -42,7 +42,7 @@ ENTRY main {
 }
 ";
 
-/// Returns the exit code and standard error of a script, in which `$0` is the command.
+/// Returns the exit code and standard error of a script; `$0` is the command.
 fn limited(folder: &Folder, script: &str) -> (i32, String) {
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_xla")]).current_dir(folder.path("."));
@@ -141,7 +141,7 @@ fn many_kernels() -> String {
     text + "  ROOT y = f32[64,64] tanh(x23)\n}\n"
 }
 
-/// Runs as another user if this one is root, to which the limit does not apply.
+/// Runs as another user if this one is root, since the limit does not apply to root.
 #[test]
 fn too_few_threads_are_one_error() {
     let folder = Folder::new();

@@ -5,7 +5,7 @@ use super::{Slot, Slots};
 /// Address operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Address {
-    /// The slot.
+    /// Slot of the base address.
     pub base: Slot,
     /// Added to it.
     pub offset: i32,

@@ -30,7 +30,7 @@ pub enum Collective {
     },
     /// `vote.sync`.
     Vote {
-        /// The mode.
+        /// Reduction of the vote.
         mode: VoteMode,
         /// Result.
         d: Slot,
@@ -47,7 +47,7 @@ pub enum Collective {
         d: Slot,
         /// Predicate result: whether all lanes have an equal value.
         p: Slot,
-        /// The value.
+        /// Slot of the value to compare.
         a: Slot,
         /// Width of the value in bits.
         bits: u32,
@@ -58,7 +58,7 @@ pub enum Collective {
     Reduce {
         /// Function that combines two values.
         run: Run,
-        /// The result.
+        /// Slot for the result.
         d: Slot,
         /// Source value.
         a: Slot,

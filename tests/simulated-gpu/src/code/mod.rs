@@ -46,7 +46,7 @@ pub const POISON: u64 = 0x7ff4_dead_7fa4_dead;
 pub struct Kernel {
     /// Symbol name.
     pub name: String,
-    /// The instructions.
+    /// Instructions of the kernel.
     pub code: Vec<Instruction>,
     /// Line of each instruction in the PTX text.
     pub lines: Vec<u32>,
@@ -113,7 +113,7 @@ pub struct Instruction {
 /// Memory operand: address, and kind of access.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryOperand {
-    /// The state space.
+    /// State space of the address.
     pub space: Space,
     /// Size of an element in bytes.
     pub bytes: u8,
@@ -133,36 +133,36 @@ pub struct MemoryOperand {
 pub enum Op {
     /// `d = run(a, b, c)`.
     Alu {
-        /// The function.
+        /// Function to apply.
         run: Run,
-        /// The result.
+        /// Slot for the result.
         d: Slot,
         /// Operands; those that the function ignores are arbitrary slots.
         abc: [Slot; 3],
     },
     /// Copies a register without reading its value, which may still be pending.
     Move {
-        /// The result.
+        /// Slot for the copy.
         d: Slot,
-        /// The value.
+        /// Slot to copy.
         from: Slot,
     },
     /// Applies a function to both halves of registers.
     Packed {
-        /// The function.
+        /// Function to apply to each half.
         run: Run,
-        /// The result.
+        /// Slot for the result.
         d: Slot,
-        /// The operands.
+        /// Operands of the function.
         abc: [Slot; 3],
         /// Bits of a half.
         bits: u32,
     },
     /// `lop3`: `d = table(a, b, c)`, a bitwise function by its truth table.
     Lop3 {
-        /// The result.
+        /// Slot for the result.
         d: Slot,
-        /// The operands.
+        /// Operands, whose bits select an entry of the table.
         abc: [Slot; 3],
         /// Truth table.
         table: u8,

@@ -16,7 +16,7 @@ pub const NAN_32: u64 = 0x7fff_ffff;
 /// Rounding mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// To the nearest, ties to even.
+    /// Rounds to the nearest, ties to even.
     Nearest,
     /// Towards zero.
     Zero,
@@ -24,7 +24,7 @@ pub enum Rounding {
     Down,
     /// Up.
     Up,
-    /// To the nearest, ties away from zero; only from singles to TF32.
+    /// Rounds to the nearest, ties away from zero; only from singles to TF32.
     Away,
 }
 

@@ -39,8 +39,8 @@ pub struct Product {
 /// Operand A of a wgmma.
 #[derive(Clone, Copy, Debug)]
 pub enum LeftFactor {
-    /// In four registers of each lane.
+    /// A in four registers of each lane.
     Registers(Slots),
-    /// In shared memory; the slot holds a matrix descriptor.
+    /// A in shared memory; the slot holds a matrix descriptor.
     Memory(Slot),
 }

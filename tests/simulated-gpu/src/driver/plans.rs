@@ -11,7 +11,7 @@ use super::status::Status;
 pub enum PlanKind {
     /// Access outside of all allocations.
     Fault,
-    /// The kernel does not end.
+    /// Kernel that does not end.
     Endless,
 }
 

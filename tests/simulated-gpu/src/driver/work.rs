@@ -105,9 +105,9 @@ pub(crate) enum StreamWork {
 /// Number of times that the body of a conditional node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeats {
-    /// Once, if the condition is not 0.
+    /// Runs once, if the condition is not 0.
     Once,
-    /// While the condition is not 0.
+    /// Runs while the condition is not 0.
     While,
 }
 

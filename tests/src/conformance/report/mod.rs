@@ -17,24 +17,24 @@ use crate::coverage::{Status, Table};
 /// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Outcome {
-    /// The case passed.
+    /// Success.
     Passed,
-    /// A contract was violated.
+    /// Violation of a contract.
     Failed(String),
-    /// The device was lost, or its process died; the cases after it ran in a new process.
+    /// Loss of the device, or crash of the process; the cases after it ran in a new process.
     Lost(String),
-    /// The case did not end, and its process was killed.
+    /// Case that did not end; its process was killed.
     Hung(String),
-    /// The case failed as declared.
+    /// Declared failure.
     Expected {
         /// Message of the failure.
         message: String,
         /// Declared reason.
         reason: String,
     },
-    /// The case passed although it is declared to fail; the declared reason.
+    /// Success of a case that is declared to fail, with the declared reason.
     BeginsToPass(String),
-    /// The platform lacks the optional ability.
+    /// Skipped, since the platform lacks the optional ability.
     Skipped(String),
 }
 

@@ -21,17 +21,17 @@ pub enum Bug {
     None,
     /// Memory of 256 bytes and more is never freed.
     Leaks,
-    /// A program writes to its first argument, although it is shared.
+    /// Programs write to their first argument, although it is shared.
     WritesArgument,
-    /// A failing program returns zeros instead of an error.
+    /// Failing programs return zeros instead of an error.
     LosesErrors,
     /// `floor` is wrong where the device computes it.
     WrongCode,
-    /// The passes replace `floor` by `ceil`.
+    /// Passes replace `floor` by `ceil`.
     WrongPasses,
     /// Copies within a memory run in ascending order even if the ranges overlap.
     CopiesForward,
-    /// A copy to the host does not check its range.
+    /// Copies to the host do not check their range.
     Panics,
     /// Synchronization of a stream takes too long.
     Hangs,
