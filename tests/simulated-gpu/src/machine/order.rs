@@ -15,7 +15,7 @@ use super::knowledge::Actor;
 /// Maximum number of sets of accesses. At the limit all are dropped, and races with them are missed.
 const MOST_SETS: usize = 1 << 18;
 
-/// Access.
+/// Access of a granule by an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Access {
     agent: u32,
