@@ -1,4 +1,4 @@
-//! Tests of the whole backend: lowerings against the reference evaluator, and the platform through its traits.
+//! The backend as a whole: lowerings against the reference evaluator, and the platform by its traits.
 
 mod lowering;
 mod platform;
