@@ -18,7 +18,7 @@ use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize, serialized,
 };
 
-use crate::ahead;
+use crate::aot;
 use crate::capabilities::{self, profile};
 use crate::executable::CpuExecutable;
 use crate::lowering::{CpuLowering, host_calls};
@@ -66,7 +66,7 @@ impl AheadOfTimeCompiler for CpuCompiler {
         modules: Vec<VerifiedModule>,
         options: &AotCompilationOptions,
     ) -> Result<Vec<AotFile>> {
-        ahead::compile(modules, options, self.options.generators)
+        aot::compile(modules, options, self.options.generators)
     }
 }
 

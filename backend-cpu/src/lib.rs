@@ -8,10 +8,10 @@
 //!                  the thunks of either entry                                  program/sequence.rs
 //! execute          addresses of all arguments -> the entry function            program/arguments.rs, executable.rs
 //!                  parallel loops, library functions, host calls               xla-cpu-runtime
-//! ahead of time    an object file for any target of LLVM, and a header         ahead/
+//! ahead of time    an object file for any target of LLVM, and a header         aot/
 //! ```
 
-mod ahead;
+mod aot;
 mod capabilities;
 mod compiler;
 mod executable;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xla_hlo::{ElementType, Opcode};
 use xla_llvm::fused::{
-    ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, SCORE_SUM_HEADS, SmallMatrixPlan, TopKPlan,
+    ATTENTION_BACKWARD_HEADS, ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, SmallMatrixPlan, TopKPlan,
 };
 use xla_passes::{
     AttentionProfile, DotProfile, EpilogueProfile, FilterOrder, FusionProfile, HeadSizes, LayoutProfile, TargetProfile,
@@ -94,7 +94,7 @@ fn attention(gpu: &GpuProfile) -> AttentionProfile {
     AttentionProfile {
         types: BTreeSet::from([ElementType::F16, ElementType::BF16, ElementType::F32]),
         head_sizes: sizes(ATTENTION_HEADS),
-        sum_head_sizes: sizes(SCORE_SUM_HEADS),
+        sum_head_sizes: sizes(ATTENTION_BACKWARD_HEADS),
         least_queries: LEAST_QUERIES,
         least_keys: LEAST_KEYS,
         few_queries: ATTENTION_DECODE_QUERIES,

@@ -6,7 +6,7 @@
 use inkwell::context::Context;
 use inkwell::module::Module;
 
-use crate::listening_context::ListeningContext;
+use crate::diagnostics::DiagnosticContext;
 use crate::own_thread::{self, CODE_STACK};
 use crate::target::{MachineOptions, Target};
 use xla_hlo::{Error, Result};
@@ -24,7 +24,7 @@ pub enum CodeKind {
 pub struct Unit {
     // In drop order.
     module: Module<'static>,
-    context: Box<ListeningContext>,
+    context: Box<DiagnosticContext>,
 }
 
 // SAFETY: LLVM's objects have no thread affinity, they must only not be used by two threads at once. Context and module
@@ -59,7 +59,7 @@ impl Unit {
     }
 
     fn emit_here<R>(emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>) -> Result<(Unit, R)> {
-        let context = Box::new(ListeningContext::new());
+        let context = Box::new(DiagnosticContext::new());
         let (module, extra) = emit(context.context())?;
         context.listen();
         // SAFETY: the lifetime is that of the context. The context is in a box that moves with the module and is

@@ -111,7 +111,7 @@ pub struct Emitter<'ctx> {
     /// Bytes of shared memory that the current kernel has allocated.
     shared: Cell<u64>,
     /// Bytes of these that a GPU launch must request dynamically.
-    brought: Cell<u64>,
+    dynamic_shared: Cell<u64>,
     /// Number of the current kernel's parameters that are tensor maps.
     map_count: Cell<usize>,
     /// Tensor maps of the current kernel that are in use.
@@ -137,7 +137,7 @@ impl<'ctx> Emitter<'ctx> {
             options,
             fault: RefCell::new(None),
             shared: Cell::new(0),
-            brought: Cell::new(0),
+            dynamic_shared: Cell::new(0),
             map_count: Cell::new(0),
             maps: RefCell::default(),
             scratch: Cell::new(None),
@@ -308,8 +308,8 @@ impl<'ctx> Emitter<'ctx> {
 
     /// Returns the bytes of shared memory that a GPU launch must request dynamically; code declares the rest
     /// statically.
-    pub fn brought_bytes(&self) -> u64 {
-        self.brought.get()
+    pub fn dynamic_shared_bytes(&self) -> u64 {
+        self.dynamic_shared.get()
     }
 
     /// Returns the tensor maps of the last kernel.
@@ -319,7 +319,7 @@ impl<'ctx> Emitter<'ctx> {
 
     pub(crate) fn reset_shared(&self) {
         self.shared.set(0);
-        self.brought.set(0);
+        self.dynamic_shared.set(0);
     }
 
     pub(crate) fn reset_maps(&self, count: usize) {
@@ -343,8 +343,8 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Allocates `bytes` of dynamic shared memory and returns its offset.
-    pub(crate) fn take_brought(&self, bytes: u64) -> u64 {
-        self.brought.set(self.brought.get() + bytes);
+    pub(crate) fn take_dynamic_shared(&self, bytes: u64) -> u64 {
+        self.dynamic_shared.set(self.dynamic_shared.get() + bytes);
         self.take_shared(bytes)
     }
 

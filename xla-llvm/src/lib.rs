@@ -13,6 +13,7 @@
 
 pub mod codegen;
 pub mod denormals;
+mod diagnostics;
 pub mod driver;
 pub mod elemental;
 pub mod emitter;
@@ -20,7 +21,6 @@ pub mod fused;
 pub mod jit;
 pub mod lanes;
 mod linking;
-mod listening_context;
 pub mod math;
 pub mod mma;
 mod own_thread;

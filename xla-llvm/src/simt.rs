@@ -8,10 +8,10 @@
 
 mod assembly;
 mod atomics;
-mod bulk;
-mod copies;
-mod phases;
+mod cp_async;
+mod mbarrier;
 mod tensor_map;
+mod tma;
 
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -25,10 +25,10 @@ use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
 
 pub use atomics::Atomic;
-pub use bulk::{Arrival, BulkSource};
-pub use copies::{COPY_BYTES, Place};
-pub use phases::{PhaseBarriers, host_phase_is_complete};
+pub use cp_async::{COPY_BYTES, Place};
+pub use mbarrier::{Mbarriers, host_mbarrier_is_complete};
 pub use tensor_map::{MAP_ALIGNMENT, MOST_BOX_EXTENT, MOST_MAP_RANK, Swizzle, TensorMap};
+pub use tma::{Arrival, TmaSource};
 
 /// Symbol of `void barrier(ptr thread)`: returns when all threads of the block have called it.
 pub const BARRIER: &str = "xla_simt_barrier";
@@ -36,7 +36,7 @@ pub const BARRIER: &str = "xla_simt_barrier";
 /// threads of the warp call it.
 pub const SHUFFLE: &str = "xla_simt_shuffle";
 /// Symbol of `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that
-/// parity](host_phase_is_complete) of an mbarrier, a 64-bit word, is complete.
+/// parity](host_mbarrier_is_complete) of an mbarrier, a 64-bit word, is complete.
 pub const WAIT_FOR_PHASE: &str = "xla_simt_wait_for_phase";
 /// Number of threads of a warp, which can shuffle.
 pub const WARP: u32 = 32;
@@ -67,9 +67,9 @@ const SHARED: u16 = 3;
 const SHARED_ALIGNMENT: u32 = 16;
 
 /// Name of the dynamic shared memory of all kernels of a module.
-const BROUGHT: &str = "brought";
+const DYNAMIC_SHARED: &str = "dynamic_shared";
 /// Alignment of dynamic shared memory in bytes.
-const BROUGHT_ALIGNMENT: u32 = 1024;
+const DYNAMIC_SHARED_ALIGNMENT: u32 = 1024;
 
 /// Kernel that is being emitted.
 #[derive(Clone, Debug)]
@@ -377,17 +377,17 @@ impl<'ctx> Emitter<'ctx> {
 
     /// Allocates an array in dynamic shared memory, which can be larger than static shared memory. On a GPU it is
     /// aligned to 1024 bytes; a kernel has only one such array.
-    pub fn brought_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
+    pub fn dynamic_shared_memory(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let bytes = count * u64::from(scalar.bits().div_ceil(8));
         match self.simt()? {
             Simt::Nvptx => {
-                self.take_brought(bytes);
+                self.take_dynamic_shared(bytes);
                 let array = self.context.i8_type().array_type(0);
-                let known = self.module.get_global(BROUGHT);
+                let known = self.module.get_global(DYNAMIC_SHARED);
                 let global = known.unwrap_or_else(|| {
-                    let global = self.module.add_global(array, Some(AddressSpace::from(SHARED)), BROUGHT);
+                    let global = self.module.add_global(array, Some(AddressSpace::from(SHARED)), DYNAMIC_SHARED);
                     global.set_linkage(Linkage::External);
-                    global.set_alignment(BROUGHT_ALIGNMENT);
+                    global.set_alignment(DYNAMIC_SHARED_ALIGNMENT);
                     global
                 });
                 Ok(global.as_pointer_value())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use xla_hlo::{Error, Result};
 
-use crate::host::OutsideMemory;
+use crate::host::ExternalMemory;
 
 /// Executor of one device: allocates memory and executes work.
 ///
@@ -37,7 +37,7 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
 
     /// Turns the caller's memory into device memory, which is only read from then on. Returns the memory unchanged if
     /// the device cannot access it, or if it is not aligned to [`DeviceDescription::memory_alignment`].
-    fn adopt(&self, memory: OutsideMemory) -> Result<DeviceMemory, OutsideMemory> {
+    fn adopt(&self, memory: ExternalMemory) -> Result<DeviceMemory, ExternalMemory> {
         Err(memory)
     }
 

@@ -153,8 +153,8 @@ fn attention_as_jax_writes_it_is_one_kernel() {
     let options = CompileOptions { excess_precision: true, ..CompileOptions::default() };
     let dots = |graph: &Computation| graph.iter().filter(|(_, i)| i.opcode() == Opcode::Dot).count();
     for text in [
-        include_str!("../tests/agrees/dot_product_attention.hlo"),
-        include_str!("../tests/agrees/dot_product_attention_of_groups.hlo"),
+        include_str!("../../tests/agrees/dot_product_attention.hlo"),
+        include_str!("../../tests/agrees/dot_product_attention_of_groups.hlo"),
     ] {
         let module = optimized_with(text, false, &options);
         assert!(module.iter().any(|(id, graph)| id != module.entry_id() && dots(graph) == 2));
@@ -166,7 +166,7 @@ fn attention_as_jax_writes_it_is_one_kernel() {
 #[test]
 fn gradients_of_attention_as_jax_writes_them_need_no_scores_in_memory() {
     let options = CompileOptions { excess_precision: true, ..CompileOptions::default() };
-    let text = include_str!("../tests/agrees/dot_product_attention_gradients.hlo");
+    let text = include_str!("../../tests/agrees/dot_product_attention_gradients.hlo");
     let module = optimized_with(text, false, &options);
     let elements = |i: &Instruction| i.shape().as_array().map_or(0, |array| array.element_count());
     let scores = 2 * 36 * 70;

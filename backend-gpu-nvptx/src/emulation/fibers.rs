@@ -7,7 +7,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use xla_hlo::{Error, Result};
 use xla_llvm::jit::RuntimeSymbol;
-use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WAIT_FOR_PHASE, WARP, host_phase_is_complete};
+use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WAIT_FOR_PHASE, WARP, host_mbarrier_is_complete};
 
 use super::function::EmulatedFunction;
 
@@ -31,7 +31,7 @@ impl FiberWait {
         match self {
             // SAFETY: barriers are in the block's shared memory, which lives while its threads run, and are aligned;
             // threads run in sequence, all on this host thread.
-            FiberWait::Phase { barrier, parity } => host_phase_is_complete(unsafe { barrier.read() }, parity),
+            FiberWait::Phase { barrier, parity } => host_mbarrier_is_complete(unsafe { barrier.read() }, parity),
             FiberWait::Barrier | FiberWait::Shuffle(_) => false,
         }
     }
@@ -155,7 +155,7 @@ pub(super) fn symbols() -> [RuntimeSymbol<'static>; 3] {
     [
         RuntimeSymbol { name: BARRIER, address: barrier as *const c_void },
         RuntimeSymbol { name: SHUFFLE, address: shuffle as *const c_void },
-        RuntimeSymbol { name: WAIT_FOR_PHASE, address: wait_for_phase as *const c_void },
+        RuntimeSymbol { name: WAIT_FOR_PHASE, address: wait_mbarrier as *const c_void },
     ]
 }
 
@@ -174,7 +174,7 @@ unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> 
 }
 
 /// Waits for a phase of an mbarrier.
-unsafe extern "C" fn wait_for_phase(thread: *mut HostThread, barrier: *const u64, parity: u32) {
+unsafe extern "C" fn wait_mbarrier(thread: *mut HostThread, barrier: *const u64, parity: u32) {
     let wait = FiberWait::Phase { barrier, parity };
     if !wait.is_over() {
         // SAFETY: as for `barrier`.
@@ -234,10 +234,10 @@ mod tests {
             let (number, words) = ((*thread).thread, *arguments as *mut u64);
             match number {
                 0 => {
-                    wait_for_phase(thread, words, 1);
-                    wait_for_phase(thread, words, 0);
+                    wait_mbarrier(thread, words, 1);
+                    wait_mbarrier(thread, words, 0);
                     *words.add(1) = *words.add(2);
-                    wait_for_phase(thread, words.add(3), 0);
+                    wait_mbarrier(thread, words.add(3), 0);
                 }
                 32.. => {
                     *words.add(2) = 7 + shuffle(thread, 1, 0);

@@ -77,7 +77,7 @@ pub(crate) fn generate(
 
 /// Returns the shared memory that a launch must provide: all of it on the host, the dynamic part in PTX.
 fn launch_shared_bytes(target: &Target, kernel: &Kernel) -> u32 {
-    (if target.simt() == Some(Simt::Nvptx) { kernel.brought_bytes } else { kernel.shared_bytes }) as u32
+    (if target.simt() == Some(Simt::Nvptx) { kernel.dynamic_shared_bytes } else { kernel.shared_bytes }) as u32
 }
 
 /// Returns the tensor maps that a launch must encode; none on the host.

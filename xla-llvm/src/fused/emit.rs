@@ -95,7 +95,7 @@ impl FusedKernel<'_, '_> {
             Strategy::SharedTranspose { plan, across } => self.emit_shared_transpose(emitter, frame, plan, *across),
             Strategy::Matmul(tiling) => self.emit_matmul(emitter, frame, &self.matmul()?, *tiling),
             Strategy::Attention(tiling) => self.emit_attention(emitter, frame, *tiling),
-            Strategy::GroupAttention(_) => self.emit_attention_of_groups(emitter, frame),
+            Strategy::WgmmaAttention(_) => self.emit_attention_of_groups(emitter, frame),
             Strategy::ScoreSum(tiling) => self.emit_score_sum(emitter, frame, tiling),
             Strategy::SkinnyMatmul(skinny) => self.emit_skinny_matmul(emitter, frame, &self.matmul()?, *skinny),
         }

@@ -23,7 +23,7 @@ pub struct Kernel {
     /// Bytes of shared memory of a block.
     pub shared_bytes: u64,
     /// Bytes of shared memory that a GPU launch must request dynamically; the code declares the rest statically.
-    pub brought_bytes: u64,
+    pub dynamic_shared_bytes: u64,
     /// Tensor maps of arrays that it copies by TMA, on a GPU: the parameters after the 64-bit words.
     pub maps: Vec<TensorMap>,
     /// Bytes of scratch memory, aligned to 64, that the caller allocates. Its address follows those of the arrays. Two
@@ -59,7 +59,7 @@ impl Kernel {
             work_items,
             block,
             shared_bytes: emitter.shared_bytes(),
-            brought_bytes: emitter.brought_bytes(),
+            dynamic_shared_bytes: emitter.dynamic_shared_bytes(),
             maps: emitter.maps(),
             scratch_bytes: emitter.scratch_bytes(),
             work,

@@ -12,8 +12,8 @@
 //!   simt/       targets with threads
 //!     elementwise       one thread per few neighbouring elements
 //!     row_reduce        one thread group per row: reductions, softmax, layer norm
-//!     group_turns       loops of a thread group with several loads in flight
-//!     row_turns         rows that stay in registers from one reduction to the next
+//!     load_batch       loops of a thread group with several loads in flight
+//!     register_row         rows that stay in registers from one reduction to the next
 //!     matmul/           one block per tile of a dot or convolution; memory-bound skinny ones; split-K;
 //!                       alternatives: other tile sizes, to be measured
 //!     attention/        one block per tile of queries, looping over all keys and values; memory-bound decoding of few
@@ -52,9 +52,9 @@ pub use emit::emit_kernel;
 pub use kernel::Kernel;
 pub use overwrite_check::check_overwrites;
 pub use scatter_plan::ScatterPlan;
+pub use simt::attention::backward_plan::ATTENTION_BACKWARD_HEADS;
 pub use simt::attention::decode::plan::{ATTENTION_DECODE_QUERIES, AttentionDecode, AttentionPhase};
 pub use simt::attention::plan::{ATTENTION_HEADS, ATTENTION_ROWS};
-pub use simt::attention::sum_plan::SCORE_SUM_HEADS;
 pub use simt::block_loop::phase::{BlockPhase, BlockRounds, PhaseWork, Unfit};
 pub use simt::block_loop::plan::BlockLoop;
 pub use simt::matmul::alternatives::{MatmulAlternatives, TiledMatmul, WholeSums};

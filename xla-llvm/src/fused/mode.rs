@@ -38,7 +38,7 @@ pub(crate) struct ThreadMode<'e, 'ctx> {
     /// Upper bound of the instructions per element in loops over the group's row.
     pub instructions: u64,
     /// Iterations of the loops over the group's row, if those are unrolled.
-    pub row: Option<RowTurns<'e, 'ctx>>,
+    pub row: Option<RegisterRow<'e, 'ctx>>,
     /// Current tile, in a kernel that transposes tiles.
     pub tile: Option<SharedTile<'e, 'ctx>>,
 }
@@ -121,7 +121,7 @@ pub(crate) struct SharedSide {
 
 /// Iterations of a thread along its group's row, shared by all loops over the row.
 #[derive(Clone)]
-pub(crate) struct RowTurns<'e, 'ctx> {
+pub(crate) struct RegisterRow<'e, 'ctx> {
     /// Number of elements of the row.
     pub extent: u64,
     /// Number of lanes of an iteration.

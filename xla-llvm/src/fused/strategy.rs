@@ -11,9 +11,9 @@ use crate::fused::contraction::tiling::RegisterTiles;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::sequential::fibers::Fibers;
 use crate::fused::sequential::sort::RowSort;
-use crate::fused::simt::attention::groups::plan::GroupAttention;
+use crate::fused::simt::attention::backward_plan::BackwardTiling;
 use crate::fused::simt::attention::plan::AttentionTiling;
-use crate::fused::simt::attention::sum_plan::SumTiling;
+use crate::fused::simt::attention::wgmma::plan::WgmmaAttention;
 use crate::fused::simt::elementwise::ThreadLoops;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::tiling::Tiling;
@@ -61,9 +61,9 @@ pub(crate) enum Strategy {
     /// One block per tile of an attention's queries.
     Attention(AttentionTiling),
     /// One block per tile of an attention's queries, with wgmma by warp groups.
-    GroupAttention(GroupAttention),
+    WgmmaAttention(WgmmaAttention),
     /// One block per tile of score rows; sums over functions of the scores (gradients of attention).
-    ScoreSum(SumTiling),
+    ScoreSum(BackwardTiling),
     /// Warps or blocks that read the larger operand of a GEMM once.
     SkinnyMatmul(SkinnyMatmul),
 }
@@ -131,7 +131,7 @@ impl Strategy {
 
     fn of_threads(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
         if let Some((_, plan)) = kernel.attention_of_groups(emitter.target()) {
-            return Ok(Strategy::GroupAttention(plan));
+            return Ok(Strategy::WgmmaAttention(plan));
         }
         if let Some((_, tiling)) = kernel.attention(emitter.target()) {
             return Ok(Strategy::Attention(tiling));
@@ -165,7 +165,7 @@ impl Strategy {
     pub(crate) fn maps(&self) -> usize {
         match self {
             Strategy::Matmul(tiling) => tiling.maps(),
-            Strategy::GroupAttention(_) => GroupAttention::MAPS,
+            Strategy::WgmmaAttention(_) => WgmmaAttention::MAPS,
             _ => 0,
         }
     }
@@ -186,7 +186,7 @@ impl Strategy {
             Strategy::SharedTranspose { .. } => "shared-transpose",
             Strategy::Matmul(_) => "matmul",
             Strategy::Attention(_) => "attention",
-            Strategy::GroupAttention(_) => "group-attention",
+            Strategy::WgmmaAttention(_) => "group-attention",
             Strategy::ScoreSum(_) => "score-sum",
             Strategy::SkinnyMatmul(_) => "skinny-matmul",
         }
@@ -210,7 +210,7 @@ impl fmt::Display for Strategy {
             Strategy::SharedTranspose { plan, across } => write!(f, " {plan}, across loop {across}"),
             Strategy::Matmul(tiling) => write!(f, " {tiling}"),
             Strategy::Attention(tiling) => write!(f, " {tiling}"),
-            Strategy::GroupAttention(plan) => write!(f, " {plan}"),
+            Strategy::WgmmaAttention(plan) => write!(f, " {plan}"),
             Strategy::ScoreSum(tiling) => write!(f, " {tiling}"),
             Strategy::SkinnyMatmul(skinny) => write!(f, " {skinny}"),
         }

@@ -204,7 +204,7 @@ pub(crate) mod row_reduce {
 }
 
 /// Loops of a thread group that issue the loads of several iterations at once.
-pub(crate) mod group_turns {
+pub(crate) mod load_batch {
     /// Bits that a thread loads at a time.
     pub const BITS: u64 = 16 * 32;
     /// Minimum number of iterations whose loads are in flight at once.
@@ -259,7 +259,7 @@ pub(crate) mod matmul_stages {
 }
 
 /// GEMMs by wgmma.
-pub(crate) mod matmul_groups {
+pub(crate) mod matmul_wgmma {
     /// K steps per stage: rows of 128 bytes.
     pub const DEPTH: u64 = 64;
     /// Minimum M and N: the size of one warp group's accumulator tile.

@@ -5,7 +5,7 @@ use xla_hlo::{Error, Result};
 
 use super::machine::Generator;
 use super::triple::family;
-use crate::listening_context::ListeningContext;
+use crate::diagnostics::DiagnosticContext;
 
 /// Hardware abilities of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
         return Ok(SCALAR);
     }
-    let listening = ListeningContext::new();
+    let listening = DiagnosticContext::new();
     let source = PROBE.replace("@TRIPLE@", triple);
     let buffer = MemoryBuffer::create_from_memory_range_copy(source.as_bytes(), "probe");
     let module = listening

@@ -40,8 +40,8 @@ pub(crate) fn from_host_buffer(args: &ClientBufferFromHostBufferArgs) -> Result<
     let may_stay = ZERO_COPY.contains(&args.host_buffer_semantics) && region.bytes().len() > SMALL;
     let (buffer, done) = if may_stay {
         let (done, completer) = Completion::pending();
-        let memory = region.outside(move || completer.set(Ok(())));
-        (service.buffer_from_outside(memory, &array, shape.layout())?, Event::of(done))
+        let memory = region.external(move || completer.set(Ok(())));
+        (service.buffer_from_external(memory, &array, shape.layout())?, Event::of(done))
     } else {
         (service.buffer_from_host(region.bytes(), &array, shape.layout())?, Event::done())
     };

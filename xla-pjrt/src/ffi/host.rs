@@ -4,7 +4,7 @@
 use std::ptr::NonNull;
 use std::slice;
 
-use xla_service::host::OutsideMemory;
+use xla_service::host::ExternalMemory;
 
 use super::pointer::Address;
 use crate::status::Status;
@@ -37,9 +37,9 @@ impl HostRegion {
 
     /// Converts the region to memory that is used beyond the call. `on_drop` notifies the caller when it is no longer
     /// read.
-    pub fn outside(self, on_drop: impl FnOnce() + Send + 'static) -> OutsideMemory {
+    pub fn external(self, on_drop: impl FnOnce() + Send + 'static) -> ExternalMemory {
         // SAFETY: for functions of the C API that take such memory, the caller promises that it stays unchanged until
         // the caller is notified.
-        unsafe { OutsideMemory::new(self.start, self.size, on_drop) }
+        unsafe { ExternalMemory::new(self.start, self.size, on_drop) }
     }
 }

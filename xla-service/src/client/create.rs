@@ -9,7 +9,7 @@ use super::device::{Client, Device, fits};
 use super::value::{Sender, Value, Work};
 use crate::executor::DeviceMemory;
 use crate::forked;
-use crate::host::{OutsideMemory, StridedShape};
+use crate::host::{ExternalMemory, StridedShape};
 
 /// Producer side of a buffer that was created before its value; see [`Device::alias_buffer`]. If it is dropped unused,
 /// the buffer fails.
@@ -83,9 +83,9 @@ impl Device {
     /// Creates a buffer from external memory, in `layout` or the device's default one. The buffer uses the memory
     /// itself if the device can read it and the array is dense in that layout. Otherwise the array is copied, and the
     /// memory is dropped before the call returns.
-    pub fn buffer_from_outside(
+    pub fn buffer_from_external(
         &self,
-        memory: OutsideMemory,
+        memory: ExternalMemory,
         array: &StridedShape<'_>,
         layout: Option<&Layout>,
     ) -> Result<Buffer> {

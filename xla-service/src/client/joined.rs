@@ -13,7 +13,7 @@ use super::inputs::{Input, Inputs};
 use super::launch::DeviceResults;
 use super::loaded::{LoadedExecutable, Together};
 use super::options::ExecuteOptions;
-use super::parts::Parts;
+use super::shards::Shards;
 use super::value::Work;
 use crate::options::CompileOptions;
 use crate::signature::Signature;
@@ -28,7 +28,7 @@ impl Client {
         }
         let program = self.compile_for_one(&joined, options)?;
         let signature = Signature::with_shapes(module, &shape, |array| self.0.transfer.device_shape(array))?;
-        let parts = Parts::new(module.clone(), signature, shape, (arguments, results), devices);
+        let parts = Shards::new(module.clone(), signature, shape, (arguments, results), devices);
         Ok(program.together(Arc::new(parts)))
     }
 }

@@ -8,7 +8,7 @@ use xla_hlo::{Error, Literal, Module, Op, Result, ResultExt};
 
 use super::buffer::Buffer;
 use super::device::{Client, Device, fits, protect};
-use super::parts::Parts;
+use super::shards::Shards;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::signature::Signature;
 use crate::thunks::ThunkSequence;
@@ -36,7 +36,7 @@ struct Loaded {
 pub(super) struct Together {
     /// Joined program, executed by the first device.
     pub program: LoadedExecutable,
-    pub parts: Arc<Parts>,
+    pub parts: Arc<Shards>,
 }
 
 /// Properties of a program's runs.
@@ -58,7 +58,7 @@ impl LoadedExecutable {
     }
 
     /// Returns the multi-device program that this joined program implements.
-    pub(super) fn together(&self, parts: Arc<Parts>) -> LoadedExecutable {
+    pub(super) fn together(&self, parts: Arc<Shards>) -> LoadedExecutable {
         self.as_loaded((0..parts.devices).collect(), Some(Together { program: self.clone(), parts }))
     }
 

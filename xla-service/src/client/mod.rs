@@ -25,8 +25,8 @@ mod joined;
 mod launch;
 mod loaded;
 mod options;
-mod parts;
 mod run;
+mod shards;
 mod sizes;
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use xla_hlo::{Error, Result};
 
+use super::external_memory::ExternalMemory;
 use super::machine::machine;
 use super::memory::MEMORY_ALIGNMENT;
-use super::outside::OutsideMemory;
 use super::pool::{HostMemory, MemoryPool, PoolLimits};
 use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor, Timing};
 
@@ -99,7 +99,7 @@ impl StreamExecutor for HostExecutor {
         Some(self)
     }
 
-    fn adopt(&self, memory: OutsideMemory) -> Result<DeviceMemory, OutsideMemory> {
+    fn adopt(&self, memory: ExternalMemory) -> Result<DeviceMemory, ExternalMemory> {
         if !memory.bytes().as_ptr().addr().is_multiple_of(MEMORY_ALIGNMENT) {
             return Err(memory);
         }

@@ -2,10 +2,10 @@
 
 mod array;
 mod executor;
+mod external_memory;
 mod layout;
 mod machine;
 mod memory;
-mod outside;
 mod pool;
 mod race;
 mod strided;
@@ -13,9 +13,9 @@ mod transfer;
 
 pub use array::{Extent, HostOrder, StridedShape};
 pub use executor::{HostExecutor, HostStream};
+pub use external_memory::ExternalMemory;
 pub use layout::{host_shape, literal_from_bytes, write_literal};
 pub use memory::MEMORY_ALIGNMENT;
-pub use outside::OutsideMemory;
 pub use pool::{HostMemory, MemoryPool, PoolLimits, dirt};
 pub use race::{Clock, MemoryAccess, RaceDetector, RaceStream};
 pub use transfer::{HostTransfer, StreamTransfer};

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result};
 
+use super::external_memory::ExternalMemory;
 use super::memory::{HostBlock, MEMORY_ALIGNMENT};
-use super::outside::OutsideMemory;
 use crate::executor::{Allocation, MemoryStats};
 
 /// Memory pool. Clones are handles to the same pool. All methods may be called from any thread.
@@ -59,7 +59,7 @@ pub struct HostMemory {
 enum Origin {
     /// Block of a pool, present until dropped.
     Pool(Option<HostBlock>, MemoryPool),
-    Outside(OutsideMemory),
+    Outside(ExternalMemory),
 }
 
 /// Returns a pseudo-random byte to fill memory with: one of four, always the same for the same number.
@@ -256,7 +256,7 @@ impl SizeClass {
 
 impl HostMemory {
     /// Wraps external memory.
-    pub(super) fn outside(memory: OutsideMemory) -> HostMemory {
+    pub(super) fn outside(memory: ExternalMemory) -> HostMemory {
         HostMemory { size: memory.bytes().len(), origin: Origin::Outside(memory) }
     }
 

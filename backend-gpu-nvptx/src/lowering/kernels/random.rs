@@ -36,7 +36,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         work_items: 1,
         block: Some(1),
         shared_bytes: 0,
-        brought_bytes: 0,
+        dynamic_shared_bytes: 0,
         maps: Vec::new(),
         scratch_bytes: 0,
         work: WORDS as f64,

@@ -5,14 +5,14 @@ use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ElementType, Result};
 
 use crate::elemental::{self, Value};
-use crate::fused::contraction::job::Job;
+use crate::fused::contraction::batch_matmul::BatchMatmul;
 use crate::fused::core::convolution::zero;
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::lanes::Lanes;
 
-impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Computes the sums of a tile, given its first row and first column; each value holds a row of sums.
     pub fn sums_along_k(
         &self,

@@ -6,7 +6,7 @@ use xla_service::Optimize;
 use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
-use crate::fused::contraction::job::{Job, Panel};
+use crate::fused::contraction::batch_matmul::{BatchMatmul, Panel};
 use crate::fused::contraction::tiling::{Place, RegisterTiles};
 use crate::fused::core::convolution::zero;
 use crate::fused::core::window::{raws_of, values_of};
@@ -43,8 +43,16 @@ impl<'m> FusedKernel<'_, 'm> {
             let columns = batch.split_off(matmul.batch.len() + outer_rows);
             let rows = batch.split_off(matmul.batch.len());
             let (outer, part) = ([rows, columns], AffineExpr::default());
-            let job =
-                Job { kernel: self, matmul: &matmul, tiles, panels: &panels, result: &result, batch, outer, part };
+            let job = BatchMatmul {
+                kernel: self,
+                matmul: &matmul,
+                tiles,
+                panels: &panels,
+                result: &result,
+                batch,
+                outer,
+                part,
+            };
             let parts = s.full_range(tiles.parts, 1);
             s.turns(parts, &mut |s, part| job.at(&job.outer[0], part).block(s, &block, &run))
         })?;
@@ -52,7 +60,7 @@ impl<'m> FusedKernel<'_, 'm> {
     }
 }
 
-impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Emits the multiplication of a block of columns by a run of row tiles.
     fn block(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, block: &AffineExpr, run: &AffineExpr) -> Result<()> {
         let tiles = self.tiles;

@@ -8,7 +8,7 @@ use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op};
 use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Result};
 
 use crate::fused::analysis::FusedKernel;
-use crate::fused::contraction::bulk::BulkLayout;
+use crate::fused::contraction::tma_layout::TmaLayout;
 use crate::fused::core::address::strides_of;
 use crate::fused::core::convolution::Tap;
 use crate::fused::core::reduce::{accumulator, placed};
@@ -47,7 +47,7 @@ pub(crate) struct Matmul<'m> {
     /// Stride between steps of K, in elements, of operands that are arrays in memory; `None` if it is not constant.
     pub k_strides: [Option<u64>; 2],
     /// TMA layouts of operands that are arrays in memory.
-    pub bulk: [Option<BulkLayout>; 2],
+    pub bulk: [Option<TmaLayout>; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -129,7 +129,7 @@ impl<'m> FusedKernel<'_, 'm> {
         for side in [MatmulSide::Left, MatmulSide::Right] {
             let is_input = self.source.inputs.contains(&matmul.operands[side as usize]);
             matmul.k_strides[side as usize] = is_input.then(|| matmul.k_stride(graph, side)).flatten();
-            matmul.bulk[side as usize] = is_input.then(|| matmul.bulk_layout(graph, side)).flatten();
+            matmul.bulk[side as usize] = is_input.then(|| matmul.tma_layout(graph, side)).flatten();
         }
         Some(matmul)
     }
@@ -246,14 +246,14 @@ impl<'m> Matmul<'m> {
     }
 
     /// Returns the TMA layout of a dot's operand.
-    fn bulk_layout(&self, graph: &Computation, side: MatmulSide) -> Option<BulkLayout> {
+    fn tma_layout(&self, graph: &Computation, side: MatmulSide) -> Option<TmaLayout> {
         let Contraction::Dot(dot) = self.contraction else { return None };
         let array = graph[self.operands[side as usize]].shape().as_array()?;
         let dims = match side {
             MatmulSide::Left => dot.dims.lhs(array.rank()),
             MatmulSide::Right => dot.dims.rhs(array.rank()),
         };
-        BulkLayout::new(array, &dims)
+        TmaLayout::new(array, &dims)
     }
 
     /// Reorders the dimensions of M to the memory order of the left operand, and those of K to the memory order of the

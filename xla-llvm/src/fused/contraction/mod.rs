@@ -14,10 +14,10 @@
 
 mod along_k;
 mod axes;
+mod batch_matmul;
 mod blocks;
-pub(crate) mod bulk;
-mod job;
 pub(crate) mod matmul;
 mod panels;
 mod tile;
 pub(crate) mod tiling;
+pub(crate) mod tma_layout;

@@ -4,7 +4,7 @@
 use xla_hlo::Result;
 
 use crate::elemental::Value;
-use crate::fused::contraction::job::{Job, Panel};
+use crate::fused::contraction::batch_matmul::{BatchMatmul, Panel};
 use crate::fused::contraction::matmul::Along;
 use crate::fused::contraction::tiling::{Place, within};
 use crate::fused::core::convolution::{converted, zero};
@@ -31,7 +31,7 @@ impl<'ctx> Panel<'ctx> {
     }
 }
 
-impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Packs the rows of a tile, given the first one: contiguous along K, or step by step.
     pub fn pack_rows(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &AffineExpr) -> Result<()> {
         let (tiles, panel) = (self.tiles, &self.panels[0]);

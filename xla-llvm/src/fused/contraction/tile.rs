@@ -5,7 +5,7 @@ use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Error, Result};
 
 use crate::elemental::{self, Value};
-use crate::fused::contraction::job::Job;
+use crate::fused::contraction::batch_matmul::BatchMatmul;
 use crate::fused::contraction::matmul::Along;
 use crate::fused::contraction::panels::parts;
 use crate::fused::contraction::tiling::Place;
@@ -17,7 +17,7 @@ use crate::fused::loops::affine::{AffineExpr, position};
 use crate::fused::value::Source;
 use crate::lanes::Scalar;
 
-impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Computes the sums of a tile row by row, given its first row, its panel and first column, and the initial sums.
     pub fn sums(
         &self,
@@ -174,7 +174,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
     }
 }
 
-impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Stores the results that the kernel computes from sums, while the sums are in registers (fused epilogue).
     fn store_computed(
         &self,

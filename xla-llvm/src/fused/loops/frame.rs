@@ -8,7 +8,7 @@ use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{Symbol, SymbolId};
 use crate::fused::loops::range::Range;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
@@ -121,7 +121,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 })?;
             }
             WorkItems::Block { threads } => {
-                let member = Member::new(self.emitter, threads.into())?;
+                let member = BlockThread::new(self.emitter, threads.into())?;
                 member.each(self, count, &mut |s, number| {
                     s.item_level = s.depth();
                     let item = s.uniform_symbol(number.zext(64), Some(count));
@@ -129,9 +129,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 })?;
             }
             WorkItems::BlockGroups { threads, group: WARP } => {
-                let member = Member::new(self.emitter, threads.into())?;
+                let member = BlockThread::new(self.emitter, threads.into())?;
                 // Warps take items with a stride, as threads do.
-                let warp = Member { thread: member.warp, threads: (threads / WARP).into(), ..member };
+                let warp = BlockThread { thread: member.warp, threads: (threads / WARP).into(), ..member };
                 warp.each(self, count, &mut |s, number| {
                     s.item_level = s.depth();
                     let item = s.uniform_symbol(number.zext(64), Some(count));

@@ -102,16 +102,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         body: &mut Body<'_, 'e, 'ctx, 'm>,
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         if range.whole || range.width == 1 {
-            return self.whole_turns(range, carried, body);
+            return self.whole_iterations(range, carried, body);
         }
         let width = i64::from(range.width);
         let count = range.end - range.start;
         let partial = count.urem(width);
         let middle = range.end - partial;
         let by_lane = carried.is_empty() && constant(count).is_none() && self.masks_are_branches();
-        let carried = self.whole_turns(Range { end: middle, ..range }, carried, body)?;
+        let carried = self.whole_iterations(Range { end: middle, ..range }, carried, body)?;
         if by_lane {
-            return self.whole_turns(Range { start: middle, width: 1, step: 1, ..range }, carried, body);
+            return self.whole_iterations(Range { start: middle, width: 1, step: 1, ..range }, carried, body);
         }
         self.partial_turn(Range { start: middle, ..range }, carried, body)
     }
@@ -122,7 +122,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         !has_tile && !self.emitter.target().abilities().masked_memory
     }
 
-    fn whole_turns(
+    fn whole_iterations(
         &mut self,
         range: Range<'e, 'ctx>,
         carried: Vec<BasicValueEnum<'ctx>>,

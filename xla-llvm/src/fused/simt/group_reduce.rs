@@ -13,7 +13,7 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::variables::counters;
 use crate::fused::mode::{GroupKind, ThreadGroup};
-use crate::fused::simt::group_turns::GroupTurns;
+use crate::fused::simt::load_batch::LoadBatch;
 use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
@@ -31,7 +31,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Value<'e, 'ctx>> {
         let ty = neutral.element_type();
         let (&last, outer) = extents.split_last().unwrap_or((&1, &[]));
-        if let Some(row) = self.row_turns(last).filter(|_| outer.is_empty()) {
+        if let Some(row) = self.register_row(last).filter(|_| outer.is_empty()) {
             let mut reduced: Option<Value<'e, 'ctx>> = None;
             for (number, &turn) in (1..).zip(&row.symbols) {
                 let mut x = element(self, &[AffineExpr::symbol(turn)])?.splat(row.width);
@@ -51,10 +51,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let flat = (last < u64::from(group.threads) || is_column) && !outer.is_empty();
         let bits = compute_bits(ty);
         let turns = match flat {
-            true => self.group_turns(group, extents.iter().product(), 1),
-            false => self.group_turns(group, last, if is_column { 1 } else { group.access_width(last, bits) }),
+            true => self.load_batch(group, extents.iter().product(), 1),
+            false => self.load_batch(group, last, if is_column { 1 } else { group.access_width(last, bits) }),
         };
-        let (width, together) = (turns.width, self.turns_together(turns.width, bits));
+        let (width, together) = (turns.width, self.loads_in_flight(turns.width, bits));
         let looped: &[u64] = if flat { &[] } else { outer };
         let raws = self.nested(looped, 1, &mut Vec::new(), neutral.splat(width).raws(), &mut |s, exprs, carried| {
             s.for_turns(turns, together, carried.to_vec(), &mut |s, places, carried| {
@@ -132,7 +132,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             (1..width).try_fold(lane(&values, 0), next)
         })?;
         let count = groups / threads - 1;
-        let turns = GroupTurns {
+        let turns = LoadBatch {
             first: start + step as i64,
             extent: total - count.saturating_sub(1) * step,
             width,
@@ -141,7 +141,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             last: (groups % threads > 0).then(|| (start + ((count + 1) * step) as i64).lt(end)),
             end: total,
         };
-        let together = self.turns_together(width, bits);
+        let together = self.loads_in_flight(width, bits);
         let raws = self.for_turns(turns, together, raws_of(&begin), &mut |s, places, carried| {
             let read = places.iter().map(|place| elements(s, place)).collect::<Result<Vec<_>>>()?;
             let mut lanes = read.iter().flat_map(|values| (0..width).map(move |number| lane(values, number)));

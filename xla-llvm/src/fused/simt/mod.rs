@@ -2,20 +2,20 @@
 
 pub(crate) mod attention;
 pub(crate) mod block_loop;
-pub(crate) mod block_member;
-pub(crate) mod bulk_operand;
+pub(crate) mod block_thread;
 pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
-mod group_turns;
+mod load_batch;
 pub(crate) mod matmul;
+mod pipeline_stage;
 pub(crate) mod radix;
+mod register_row;
 pub(crate) mod row_reduce;
-mod row_turns;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod small_matrix;
 pub(crate) mod sort;
-mod stage;
 pub(crate) mod thread_group;
+pub(crate) mod tma_operand;
 pub(crate) mod top_k;
 pub(crate) mod transpose;

@@ -237,7 +237,7 @@ impl<'m> FusedKernel<'_, 'm> {
             })?;
             return Ok(());
         }
-        if let Some(row) = inner.first().and_then(|&extent| s.row_turns(extent)) {
+        if let Some(row) = inner.first().and_then(|&extent| s.register_row(extent)) {
             for (number, &turn) in (1..).zip(&row.symbols) {
                 let symbols = turn_variables(s, plan, &outer, turn);
                 let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;
@@ -249,8 +249,8 @@ impl<'m> FusedKernel<'_, 'm> {
             return Ok(());
         }
         let (extent, bits) = (inner.first().copied().unwrap_or(1), self.widest_bits());
-        let turns = s.group_turns(group, extent, group.access_width(extent, bits));
-        let together = s.turns_together(turns.width, bits);
+        let turns = s.load_batch(group, extent, group.access_width(extent, bits));
+        let together = s.loads_in_flight(turns.width, bits);
         s.for_turns(turns, together, Vec::new(), &mut |s, places, _| {
             let read = places.iter().map(|place| {
                 let lane = s.symbol_of(place, extent)?;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::host::{HostOrder, OutsideMemory, StridedShape};
+use crate::host::{ExternalMemory, HostOrder, StridedShape};
 
 /// Returns the bytes of 32-bit floats.
 fn bytes_of(values: &[f32]) -> Vec<u8> {
@@ -11,7 +11,7 @@ fn bytes_of(values: &[f32]) -> Vec<u8> {
 }
 
 /// Creates external memory with these bytes, `skew` bytes after an aligned address, and a counter of its drops.
-fn outside(bytes: &[u8], skew: usize) -> (OutsideMemory, Arc<AtomicUsize>) {
+fn outside(bytes: &[u8], skew: usize) -> (ExternalMemory, Arc<AtomicUsize>) {
     let mut block = vec![0xee; bytes.len() + 128];
     // The final address is known only after the bytes are moved into the shared allocation.
     let shared: Arc<[u8]> = Arc::from(std::mem::take(&mut block));
@@ -20,7 +20,7 @@ fn outside(bytes: &[u8], skew: usize) -> (OutsideMemory, Arc<AtomicUsize>) {
     Arc::get_mut(&mut shared).unwrap()[start..start + bytes.len()].copy_from_slice(bytes);
     let drops = Arc::new(AtomicUsize::new(0));
     let count = drops.clone();
-    let memory = OutsideMemory::shared(shared, start..start + bytes.len(), move || {
+    let memory = ExternalMemory::shared(shared, start..start + bytes.len(), move || {
         count.fetch_add(1, Ordering::SeqCst);
     });
     (memory, drops)
@@ -86,7 +86,7 @@ fn aligned_memory_from_outside_is_read_in_place_until_nobody_needs_it() {
     let device = client.first_device();
     let (memory, drops) = outside(&bytes_of(&[1.0, 2.0, 3.0]), 0);
     let address = memory.bytes().as_ptr().addr();
-    let x = device.buffer_from_outside(memory, &floats(3), None).unwrap();
+    let x = device.buffer_from_external(memory, &floats(3), None).unwrap();
     assert_eq!(x.hold().unwrap().address(), Some(address));
     // External memory is never donated, whatever the caller requests, and never written.
     let options = ExecuteOptions { donate: vec![0, 1].into(), ..ExecuteOptions::default() };
@@ -107,17 +107,17 @@ fn other_memory_from_outside_is_copied_and_free_at_once() {
     let client = client();
     let device = client.first_device();
     let (memory, drops) = outside(&bytes_of(&[1.0, 2.0, 3.0]), 4);
-    let x = device.buffer_from_outside(memory, &floats(3), None).unwrap();
+    let x = device.buffer_from_external(memory, &floats(3), None).unwrap();
     assert_eq!(drops.load(Ordering::SeqCst), 1);
     assert_eq!(x.to_literal().unwrap(), f32s(&[1.0, 2.0, 3.0]));
     // A negative stride: dense, but not representable as a layout.
     let (memory, drops) = outside(&bytes_of(&[1.0, 2.0, 3.0]), 0);
     let backwards = StridedShape { strides: Some(&[-4]), offset: 8, ..floats(3) };
-    let x = device.buffer_from_outside(memory, &backwards, None).unwrap();
+    let x = device.buffer_from_external(memory, &backwards, None).unwrap();
     assert_eq!(drops.load(Ordering::SeqCst), 1);
     assert_eq!(x.to_literal().unwrap(), f32s(&[3.0, 2.0, 1.0]));
     let (memory, drops) = outside(&bytes_of(&[1.0, 2.0]), 0);
-    let error = message(device.buffer_from_outside(memory, &floats(3), None));
+    let error = message(device.buffer_from_external(memory, &floats(3), None));
     assert!(error.contains("is not inside of 8 bytes"), "{error}");
     assert_eq!(drops.load(Ordering::SeqCst), 1);
 }
@@ -132,10 +132,10 @@ fn the_drop_of_outside_memory_may_use_the_client() {
     let bytes: Arc<[u8]> = Arc::from(memory.bytes());
     let start = (64 - bytes.as_ptr().addr() % 64) % 64;
     // Empty arrays are aligned if the memory is; this test needs only the memory, not its contents.
-    let memory = OutsideMemory::shared(bytes, start..start, move || {
+    let memory = ExternalMemory::shared(bytes, start..start, move || {
         *inner.lock().unwrap() = Some(outer.buffer(&f32s(&[5.0])).unwrap());
     });
-    let buffer = device.buffer_from_outside(memory, &floats(0), None).unwrap();
+    let buffer = device.buffer_from_external(memory, &floats(0), None).unwrap();
     buffer.delete();
     assert_eq!(seen.lock().unwrap().take().unwrap().to_literal().unwrap(), f32s(&[5.0]));
 }

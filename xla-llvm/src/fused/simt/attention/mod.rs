@@ -10,8 +10,8 @@
 //! rows.rs     a thread's two rows: the softmax state, and the results
 //! products.rs products of tiles on tensor cores
 //! emit.rs     the main loop over keys
-//! sum_plan.rs kernels that sum functions of scores, such as gradients, and the sizes of their tiles
-//! sum_emit.rs the main loop over columns of such a sum
+//! backward_plan.rs kernels that sum functions of scores, such as gradients, and the sizes of their tiles
+//! backward_emit.rs the main loop over columns of such a sum
 //! groups/     warp-specialized attention with `wgmma`
 //! decode/     few queries, by threads rather than tensor cores
 //! ```
@@ -20,15 +20,15 @@
 //! calculation for softmax (2018): scores are in registers, where each warp has whole rows of them, and earlier sums
 //! are rescaled whenever a row's largest score grows.
 
+mod backward_emit;
+pub(crate) mod backward_plan;
 pub(crate) mod decode;
 mod emit;
 mod function;
-pub(crate) mod groups;
 mod online;
 mod operand;
 pub(crate) mod plan;
 mod products;
 mod rows;
 mod shape;
-mod sum_emit;
-pub(crate) mod sum_plan;
+pub(crate) mod wgmma;

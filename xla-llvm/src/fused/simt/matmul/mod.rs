@@ -2,11 +2,11 @@
 
 pub(crate) mod alternatives;
 pub(crate) mod cut;
-mod groups;
 mod mma;
+mod multistage;
 pub(crate) mod skinny;
 pub(crate) mod split_k;
-mod staged;
 mod tile;
 pub(crate) mod tiles;
 pub(crate) mod tiling;
+mod wgmma;

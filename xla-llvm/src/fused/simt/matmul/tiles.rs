@@ -19,11 +19,11 @@ use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
 use crate::fused::simt::matmul::cut::Sink;
-use crate::fused::simt::matmul::groups::pipeline::GroupTile;
 use crate::fused::simt::matmul::mma::WarpPlace;
-use crate::fused::simt::matmul::staged::pipeline::Staged;
+use crate::fused::simt::matmul::multistage::pipeline::Multistage;
 use crate::fused::simt::matmul::tile::{Part, Tile};
 use crate::fused::simt::matmul::tiling::{Feed, Tiling};
+use crate::fused::simt::matmul::wgmma::pipeline::WgmmaTile;
 use crate::fused::tuning::matmul::SIDE;
 use crate::fused::value::SymbolValue;
 use crate::simt::Register;
@@ -37,7 +37,7 @@ impl<'m> FusedKernel<'_, 'm> {
         matmul: &Matmul<'m>,
         tiling: Tiling,
     ) -> Result<Launch> {
-        if tiling.unit.is_none() || tiling.feed == Feed::Groups {
+        if tiling.unit.is_none() || tiling.feed == Feed::Wgmma {
             // By default ptxas spills registers to raise occupancy.
             emitter.allow_all_registers();
         }
@@ -58,11 +58,11 @@ impl<'m> FusedKernel<'_, 'm> {
         let (place, tiles) = ((&batch[..], &part), [&at[2], &at[1]]);
         let sink = Sink::new(matmul, &batch, tiling.cut, (&at[0], scratch))?;
         let results = match tiling.feed {
-            Feed::Groups => {
-                GroupTile::new(&mut s, (matmul, tiling), place, tiles, &thread)?.emit(&mut s, self, &sink)?;
+            Feed::Wgmma => {
+                WgmmaTile::new(&mut s, (matmul, tiling), place, tiles, &thread)?.emit(&mut s, self, &sink)?;
                 Vec::new()
             }
-            Feed::Stages => Staged::new(&mut s, (matmul, tiling), place, tiles, &thread)?.results(&mut s)?,
+            Feed::Multistage => Multistage::new(&mut s, (matmul, tiling), place, tiles, &thread)?.results(&mut s)?,
             Feed::Registers => sums_through_registers(&mut s, (matmul, tiling), place, tiles, &thread)?,
         };
         for ([row, column], sum) in &results {

@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::Cut;
-use crate::fused::simt::matmul::groups::fit as grouped;
-use crate::fused::simt::matmul::staged::fit as staged;
+use crate::fused::simt::matmul::multistage::fit as multistage;
+use crate::fused::simt::matmul::wgmma::fit as wgmma;
 use crate::fused::tuning::device::busy_blocks;
 use crate::fused::tuning::matmul::{BUSY, LEAST, LEAST_TURNS, SIDE};
-use crate::fused::tuning::matmul_groups;
 use crate::fused::tuning::matmul_stages::{MOST, MOST_BYTES};
+use crate::fused::tuning::matmul_wgmma;
 use crate::mma::OperandType;
 use crate::target::Target;
 
@@ -21,10 +21,10 @@ pub(crate) const THREADS: u64 = SIDE * SIDE;
 pub(crate) enum Feed {
     /// Through registers of the threads that multiply, then shared memory.
     Registers,
-    /// By asynchronous copies (`cp.async`) of the threads that multiply, in several stages: see `staged`.
-    Stages,
-    /// By TMA copies of a producer thread, in several stages, for `wgmma` consumer groups: see `groups`.
-    Groups,
+    /// By asynchronous copies (`cp.async`) of the threads that multiply, in several stages: see `multistage`.
+    Multistage,
+    /// By TMA copies of a producer thread, in several stages, for `wgmma` consumer groups: see `wgmma`.
+    Wgmma,
 }
 
 /// Tile sizes of a matmul kernel, and the path of its operands.
@@ -60,16 +60,16 @@ impl Tiling {
         let largest = Tiling::largest(matmul, target);
         let least = match largest.feed {
             // Their stages are twice as deep.
-            Feed::Groups => LEAST_TURNS / 2 * largest.depth,
-            Feed::Registers | Feed::Stages => LEAST_TURNS * largest.depth,
+            Feed::Wgmma => LEAST_TURNS / 2 * largest.depth,
+            Feed::Registers | Feed::Multistage => LEAST_TURNS * largest.depth,
         };
         let tiling = largest.with_tiles(matmul, BUSY.div_ceil((matmul.k() / least).max(1)));
         // The loop cycles through the buffers or stages of shared memory. Parts are multiples of a cycle, so that each
         // begins with the first buffer or stage.
         let turns = match tiling.feed {
             Feed::Registers => 2,
-            Feed::Stages => tiling.stages(),
-            Feed::Groups => 1,
+            Feed::Multistage => tiling.stages(),
+            Feed::Wgmma => 1,
         };
         let cut = Cut::new(matmul.k(), busy_blocks(target) / tiling.tiles(matmul), (turns * tiling.depth, least));
         (cut.parts > 1).then_some(Tiling { cut, ..tiling })
@@ -90,7 +90,7 @@ impl Tiling {
         let larger = larger_than(whole);
         let smaller = whole.with_tiles(matmul, whole.tiles(matmul).saturating_add(1));
         let through_registers = whole.by_warps(matmul, Feed::Registers);
-        let in_stages = (whole.feed == Feed::Groups).then(|| whole.by_warps(matmul, Feed::Stages)).flatten();
+        let in_stages = (whole.feed == Feed::Wgmma).then(|| whole.by_warps(matmul, Feed::Multistage)).flatten();
         let all = [
             Some(whole),
             in_stages,
@@ -116,7 +116,7 @@ impl Tiling {
 
     /// Returns the tiling with another feed, for warps; `None` if the operands do not support it.
     fn by_warps(self, matmul: &Matmul<'_>, feed: Feed) -> Option<Tiling> {
-        let unit = self.unit.filter(|&unit| feed != Feed::Stages || staged::can_be_staged(matmul, unit));
+        let unit = self.unit.filter(|&unit| feed != Feed::Multistage || multistage::can_be_multistage(matmul, unit));
         let each = self.each.map(|each| each.min(Tiling::MOST));
         let depth = unit.map_or(self.depth, |unit| 2 * unit.depth());
         (feed == Feed::Registers || unit.is_some()).then_some(Tiling { each, depth, feed, ..self })
@@ -124,7 +124,7 @@ impl Tiling {
 
     /// Returns the minimum of `each`.
     fn least(self) -> u64 {
-        if self.feed == Feed::Groups { matmul_groups::LEAST } else { LEAST }
+        if self.feed == Feed::Wgmma { matmul_wgmma::LEAST } else { LEAST }
     }
 
     /// Returns the tiling with the rows or columns doubled.
@@ -151,12 +151,12 @@ impl Tiling {
         };
         let cut = Cut::whole(matmul.k());
         let mut tiling = match unit {
-            Some(unit) if grouped::can_be_grouped(matmul, unit, target) => {
-                let each = [each[0], matmul_groups::COLUMNS];
-                Tiling { each, depth: matmul_groups::DEPTH, unit: Some(unit), feed: Feed::Groups, cut }
+            Some(unit) if wgmma::can_be_grouped(matmul, unit, target) => {
+                let each = [each[0], matmul_wgmma::COLUMNS];
+                Tiling { each, depth: matmul_wgmma::DEPTH, unit: Some(unit), feed: Feed::Wgmma, cut }
             }
-            Some(unit) if staged::can_be_staged(matmul, unit) => {
-                Tiling { each, depth, unit: Some(unit), feed: Feed::Stages, cut }
+            Some(unit) if multistage::can_be_multistage(matmul, unit) => {
+                Tiling { each, depth, unit: Some(unit), feed: Feed::Multistage, cut }
             }
             unit => Tiling { each, depth, unit, feed: Feed::Registers, cut },
         };
@@ -181,8 +181,8 @@ impl Tiling {
     pub fn threads(self) -> u64 {
         match self.feed {
             Feed::Registers => THREADS,
-            Feed::Stages => staged::THREADS,
-            Feed::Groups => grouped::threads(self.size(MatmulSide::Left)),
+            Feed::Multistage => multistage::THREADS,
+            Feed::Wgmma => wgmma::threads(self.size(MatmulSide::Left)),
         }
     }
 
@@ -190,8 +190,8 @@ impl Tiling {
     pub fn stages(self) -> u64 {
         let sides = [MatmulSide::Left, MatmulSide::Right];
         let bytes = self.unit.map_or(0, |unit| unit.element_type().byte_width() as u64);
-        if self.feed == Feed::Groups {
-            return grouped::stages(sides.map(|side| self.size(side)), bytes);
+        if self.feed == Feed::Wgmma {
+            return wgmma::stages(sides.map(|side| self.size(side)), bytes);
         }
         let elements = sides.map(|side| self.size(side) * self.depth);
         (MOST_BYTES / (elements.iter().sum::<u64>() * bytes).max(1)).clamp(2, MOST)
@@ -199,7 +199,7 @@ impl Tiling {
 
     /// Returns the number of tensor maps that the kernel takes.
     pub fn maps(self) -> usize {
-        if self.feed == Feed::Groups { 2 } else { 0 }
+        if self.feed == Feed::Wgmma { 2 } else { 0 }
     }
 
     /// Returns the number of rows or columns of a tile.
@@ -214,11 +214,11 @@ impl Tiling {
 
     /// Returns how many of the `columns` tiles of a row consecutive blocks compute before they move to the next row of
     /// tiles. The blocks that run at the same time read the least of both operands if their tiles are about a square.
-    /// This is done for the largest tiles only ([`Feed::Groups`]), which read the most.
+    /// This is done for the largest tiles only ([`Feed::Wgmma`]), which read the most.
     pub fn across(self, columns: u64) -> u64 {
         match self.feed {
-            Feed::Groups => [8, 4, 2].into_iter().find(|&across| columns.is_multiple_of(across)).unwrap_or(1),
-            Feed::Registers | Feed::Stages => 1,
+            Feed::Wgmma => [8, 4, 2].into_iter().find(|&across| columns.is_multiple_of(across)).unwrap_or(1),
+            Feed::Registers | Feed::Multistage => 1,
         }
     }
 
@@ -237,9 +237,9 @@ impl fmt::Display for Tiling {
         }
         match self.feed {
             Feed::Registers => Ok(()),
-            Feed::Stages => write!(f, ", {} stages", self.stages()),
-            Feed::Groups => {
-                let groups = grouped::groups(self.size(MatmulSide::Left));
+            Feed::Multistage => write!(f, ", {} stages", self.stages()),
+            Feed::Wgmma => {
+                let groups = wgmma::groups(self.size(MatmulSide::Left));
                 write!(f, ", warp groups: {groups}, {} stages in bulk", self.stages())
             }
         }

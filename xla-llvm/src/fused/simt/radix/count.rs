@@ -12,7 +12,7 @@ use crate::emitter::Emitter;
 use crate::fused::core::element_key::key_lanes;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::fused::tuning::radix_sort::THREADS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, WARP};
@@ -72,7 +72,7 @@ pub(super) fn tile<'e, 'ctx>(
     begin: Lanes<'e, 'ctx>,
 ) -> Result<()> {
     let emitter = s.emitter;
-    let member = Member::new(emitter, THREADS)?;
+    let member = BlockThread::new(emitter, THREADS)?;
     let tile = Tile::new(plan, emitter)?;
     let histogram = Histogram::new(emitter)?;
     histogram.clear(s, member)?;
@@ -102,7 +102,7 @@ pub(super) fn offsets<'e, 'ctx>(
     [counts, totals]: [PointerValue<'ctx>; 2],
 ) -> Result<()> {
     let emitter = s.emitter;
-    let member = Member::new(emitter, THREADS)?;
+    let member = BlockThread::new(emitter, THREADS)?;
     let (block, tiles) = (emitter.register(Register::Block)?.zext(64), plan.tiles());
     let shared = emitter.shared_array(Scalar::Int(64), THREADS / u64::from(WARP))?;
     let turns = s.full_range(tiles.div_ceil(THREADS), 1);

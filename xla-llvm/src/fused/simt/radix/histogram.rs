@@ -5,7 +5,7 @@ use xla_hlo::Result;
 
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::fused::simt::radix::DIGITS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Atomic, WARP};
@@ -29,7 +29,7 @@ impl<'ctx> Histogram<'ctx> {
     }
 
     /// Clears the counters. A barrier must follow before the first count.
-    pub fn clear<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: Member<'e, 'ctx>) -> Result<()> {
+    pub fn clear<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: BlockThread<'e, 'ctx>) -> Result<()> {
         member.each(s, COPIES * COPY, &mut |s, at| {
             s.emitter.store_lanes(at.int(0), self.counters, at, None);
             Ok(())
@@ -37,7 +37,12 @@ impl<'ctx> Histogram<'ctx> {
     }
 
     /// Counts a 32-bit digit.
-    pub fn count<'e>(&self, emitter: &Emitter<'ctx>, member: Member<'e, 'ctx>, digit: Lanes<'e, 'ctx>) -> Result<()> {
+    pub fn count<'e>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        member: BlockThread<'e, 'ctx>,
+        digit: Lanes<'e, 'ctx>,
+    ) -> Result<()> {
         let copy = (member.lane & (COPIES - 1) as i64) * COPY as i64;
         emitter.atomic_update(Atomic::Add, self.counters, Self::place(digit) + copy, digit.int(1))
     }

@@ -11,7 +11,7 @@ use super::count::{Tile, digit, key_bits};
 use super::plan::{COUNTER, RadixSortPlan};
 use super::{DIGIT_BITS, DIGITS};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::fused::tuning::radix_sort::THREADS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::WARP;
@@ -22,7 +22,7 @@ const WARPS: u64 = THREADS / WARP as u64;
 /// Block that moves a tile.
 pub(super) struct Mover<'a, 'e, 'ctx> {
     plan: &'a RadixSortPlan,
-    member: Member<'e, 'ctx>,
+    member: BlockThread<'e, 'ctx>,
     tile: Tile<'e, 'ctx>,
     /// First bit of the digit.
     begin: Lanes<'e, 'ctx>,
@@ -74,7 +74,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         let emitter = s.emitter;
         Ok(Mover {
             plan,
-            member: Member::new(emitter, THREADS)?,
+            member: BlockThread::new(emitter, THREADS)?,
             tile: Tile::new(plan, emitter)?,
             begin,
             counts,

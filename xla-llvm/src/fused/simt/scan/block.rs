@@ -11,7 +11,7 @@ use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol};
 use crate::fused::loops::variables::counters;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::fused::simt::scan::plan::ScanPlan;
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
@@ -23,7 +23,7 @@ pub(super) struct BlockScan<'a, 'e, 'ctx> {
     pub root: InstrId,
     /// Index of the fiber; 0 along the scanned dimension.
     index: Index,
-    member: Member<'e, 'ctx>,
+    member: BlockThread<'e, 'ctx>,
     /// Index of the thread in the block, 64 bits.
     pub thread: Lanes<'e, 'ctx>,
 }
@@ -41,7 +41,7 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         for (dimension, counter) in independent.into_iter().zip(counters(s, &fiber, &sizes)?) {
             index[dimension] = counter;
         }
-        let member = Member::new(s.emitter, plan.threads)?;
+        let member = BlockThread::new(s.emitter, plan.threads)?;
         Ok(BlockScan { plan, root, index, member, thread: member.thread.zext(64) })
     }
 

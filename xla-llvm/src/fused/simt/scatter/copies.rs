@@ -14,7 +14,7 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::scatter_plan::ScatterPlan;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::fused::simt::scatter::block_copies::BlockCopies;
 use crate::fused::simt::scatter::means::{Means, lossless_operations};
 use crate::fused::simt::scatter::plan::{Arrays, Place, ThreadedScatter};
@@ -28,7 +28,7 @@ struct Shared<'a, 'e, 'ctx> {
     /// Shared memory of each array.
     memory: Vec<PointerValue<'ctx>>,
     identities: Vec<Value<'e, 'ctx>>,
-    member: Member<'e, 'ctx>,
+    member: BlockThread<'e, 'ctx>,
 }
 
 impl ThreadedScatter {
@@ -56,7 +56,7 @@ impl ThreadedScatter {
             means,
             memory: self.shared_copies(s.emitter, copies)?,
             identities: self.identities(s)?,
-            member: Member::new(s.emitter, THREADS)?,
+            member: BlockThread::new(s.emitter, THREADS)?,
         };
         let entries = self.inputs[0].element_count() as u64;
         let group = WorkItems::Group { threads: THREADS as u32 };

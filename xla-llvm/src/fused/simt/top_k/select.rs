@@ -16,7 +16,7 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::range::Range;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::fused::simt::radix::histogram::Histogram;
 use crate::fused::simt::radix::{DIGIT_BITS, DIGITS};
 use crate::fused::tuning::top_k::{LEAST_SLOTS, MOST_THREADS, PER_THREAD, READ};
@@ -49,7 +49,7 @@ pub(super) struct Selection<'a, 'ctx> {
 /// Block and its items. Numbers have 64 bits, items 64 or 128.
 struct Block<'a, 'e, 'ctx> {
     of: &'a Selection<'a, 'ctx>,
-    member: Member<'e, 'ctx>,
+    member: BlockThread<'e, 'ctx>,
     /// Index of the block's row.
     row: Lanes<'e, 'ctx>,
     /// Index of the first element in the operand, or of the first item in the items of all chunks.
@@ -104,7 +104,7 @@ impl<'a, 'ctx> Selection<'a, 'ctx> {
     pub fn emit(&self, (module, computation): (&Module, CompId), emitter: &Emitter<'ctx>) -> Result<Launch> {
         let plan = self.plan;
         let mut s = FusedEmitter::new(emitter, module, computation)?;
-        let member = Member::new(emitter, self.threads)?;
+        let member = BlockThread::new(emitter, self.threads)?;
         let block = emitter.register(Register::Block)?.zext(64);
         let chunks = if self.phase == TopKPhase::Chunks { plan.chunks } else { 1 };
         let (row, chunk) = (block.udiv(chunks as i64), block.urem(chunks as i64));

@@ -5,7 +5,7 @@ use xla_hlo::{Error, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::simt::block_member::Member;
+use crate::fused::simt::block_thread::BlockThread;
 use crate::lanes::{Lanes, Scalar};
 
 /// Word of an item: all of it, or one half.
@@ -39,7 +39,7 @@ impl<'ctx> Slots<'ctx> {
     }
 
     /// Sorts all items in ascending order. A barrier must precede it; it ends with one.
-    pub fn sort<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: Member<'e, 'ctx>) -> Result<()> {
+    pub fn sort<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: BlockThread<'e, 'ctx>) -> Result<()> {
         let levels = u64::from(self.count.ilog2());
         let steps = s.full_range(levels * (levels + 1) / 2, 1);
         let first = [2, 1].map(|number| member.thread.int(number).raw());

@@ -3,7 +3,7 @@
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Error, Result};
 
-use super::part::{Origin, StagedPart, ThreadPlace};
+use super::part::{MultistagePart, Origin, ThreadPlace};
 use crate::elemental::Value;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::core::convolution::zero;
@@ -19,13 +19,13 @@ use crate::mma::{COLUMNS, MATRICES, OperandType, ROWS};
 use crate::simt::WARP;
 
 /// Output tile, and a thread's position in it.
-pub(in crate::fused::simt::matmul) struct Staged<'e, 'ctx> {
+pub(in crate::fused::simt::matmul) struct Multistage<'e, 'ctx> {
     tiling: Tiling,
     unit: OperandType,
     /// K of the matmul.
     depth: u64,
     part: AffineExpr,
-    parts: [StagedPart<'e, 'ctx>; 2],
+    parts: [MultistagePart<'e, 'ctx>; 2],
     /// All stages in shared memory; each has the left operand's tile, then the right one's.
     array: PointerValue<'ctx>,
     stages: u64,
@@ -33,7 +33,7 @@ pub(in crate::fused::simt::matmul) struct Staged<'e, 'ctx> {
     first: [AffineExpr; 2],
 }
 
-impl<'e, 'ctx> Staged<'e, 'ctx> {
+impl<'e, 'ctx> Multistage<'e, 'ctx> {
     /// Returns the tile with the given batch, split-K part, and tile row and column.
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -49,7 +49,7 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
         let mut of_side = |side: MatmulSide, warp: &AffineExpr| {
             let free = tile[side as usize].clone().scaled(tiling.size(side) as i64);
             let place = ThreadPlace { thread, lane: &lane, warp };
-            StagedPart::new(s, matmul, tiling, side, &Origin { batch, free, sum: sum.clone() }, &place)
+            MultistagePart::new(s, matmul, tiling, side, &Origin { batch, free, sum: sum.clone() }, &place)
         };
         let mut parts = [of_side(MatmulSide::Left, &down)?, of_side(MatmulSide::Right, &across)?];
         parts[1].first = parts[0].size;
@@ -61,7 +61,7 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
             tile[side as usize].clone().scaled(size).plus(&warp.clone().scaled(size / WARPS_ALONG as i64)).plus(&own)
         };
         let first = [first(MatmulSide::Left, &down, group), first(MatmulSide::Right, &across, member.scaled(2))];
-        Ok(Staged { tiling, unit, depth: matmul.k(), part: part.clone(), parts, array, stages, first })
+        Ok(Multistage { tiling, unit, depth: matmul.k(), part: part.clone(), parts, array, stages, first })
     }
 
     /// Returns the number of 16-row (or 16-column) groups of a warp's sums.
@@ -174,7 +174,7 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
     fn multiply(&self, s: &FusedEmitter<'e, 'ctx, '_>, stage: u64, sums: &mut [Value<'e, 'ctx>]) -> Result<()> {
         let [left, right] = &self.parts;
         for step in 0..self.tiling.depth / self.unit.depth() {
-            let load = |part: &StagedPart<'e, 'ctx>, side| -> Result<Vec<_>> {
+            let load = |part: &MultistagePart<'e, 'ctx>, side| -> Result<Vec<_>> {
                 let first = s.number((stage * self.stage() + part.first) as i64);
                 let groups = 0..self.groups(side);
                 groups.map(|group| self.factors(s, part.load(s, (self.array, first), (group, step))?)).collect()

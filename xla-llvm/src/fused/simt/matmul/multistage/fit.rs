@@ -10,7 +10,7 @@ pub(crate) const THREADS: u64 = WARPS_ALONG * WARPS_ALONG * WARP as u64;
 
 /// Returns whether both operands are arrays in memory whose type and order suit the tensor core, with rows of whole
 /// 16-byte chunks.
-pub(crate) fn can_be_staged(matmul: &Matmul<'_>, unit: OperandType) -> bool {
+pub(crate) fn can_be_multistage(matmul: &Matmul<'_>, unit: OperandType) -> bool {
     [MatmulSide::Left, MatmulSide::Right].into_iter().all(|side| {
         let (near, bytes) = (matmul.neighbours[side as usize], matmul.bytes[side as usize]);
         let lies = match (near.along, unit) {

@@ -3,7 +3,7 @@
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{Error, Result};
 
-use super::plan::GroupAttention;
+use super::plan::WgmmaAttention;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::emitter::FusedEmitter;
@@ -15,21 +15,21 @@ use crate::fused::simt::attention::function::coordinates;
 use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::attention::products::{self, Sums};
 use crate::fused::simt::attention::rows::{State, ThreadRows};
-use crate::fused::simt::bulk_operand::{BulkOperand, short};
 use crate::fused::simt::matmul::cut::{Cut, Sink};
-use crate::fused::simt::stage::Stage;
+use crate::fused::simt::pipeline_stage::PipelineStage;
+use crate::fused::simt::tma_operand::{TmaOperand, short};
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::{GROUP, GROUP_ROWS, LeftFactor, ROWS, group_block};
-use crate::simt::{Arrival, PhaseBarriers, Register, WARP};
+use crate::simt::{Arrival, Mbarriers, Register, WARP};
 
 /// Tile of queries.
 struct GroupBlock<'e, 'ctx, 'a, 'm> {
-    plan: GroupAttention,
+    plan: WgmmaAttention,
     kernel: &'a AttentionKernel<'m>,
     batch: Vec<AffineExpr>,
     /// Queries, keys and values.
-    operands: [BulkOperand<'e, 'ctx>; 3],
+    operands: [TmaOperand<'e, 'ctx>; 3],
     /// First query of the tile.
     first: AffineExpr,
     /// Shared memory: queries, then stages of keys and values.
@@ -43,10 +43,10 @@ struct GroupBlock<'e, 'ctx, 'a, 'm> {
 /// mbarriers: `queries` completes when the queries are loaded; `keys` and `values` complete per stage when its tile is
 /// loaded, and `emptied` when the consumers have released the stage.
 struct Barriers<'ctx> {
-    queries: PhaseBarriers<'ctx>,
-    keys: PhaseBarriers<'ctx>,
-    values: PhaseBarriers<'ctx>,
-    emptied: PhaseBarriers<'ctx>,
+    queries: Mbarriers<'ctx>,
+    keys: Mbarriers<'ctx>,
+    values: Mbarriers<'ctx>,
+    emptied: Mbarriers<'ctx>,
 }
 
 impl<'m> FusedKernel<'_, 'm> {
@@ -90,24 +90,24 @@ impl<'m> FusedKernel<'_, 'm> {
 impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
     fn new(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        (kernel, plan): (&'a AttentionKernel<'m>, GroupAttention),
+        (kernel, plan): (&'a AttentionKernel<'m>, WgmmaAttention),
         batch: Vec<AffineExpr>,
         tile: &AffineExpr,
     ) -> Result<Self> {
         let [query, key, value] = kernel.sides();
         let [queries, keys, values] = plan.tiles;
         let operands = [
-            BulkOperand::new(s, (&kernel.scores, query), queries, &batch)?,
-            BulkOperand::new(s, (&kernel.scores, key), keys, &batch)?,
-            BulkOperand::new(s, (&kernel.result, value), values, &batch)?,
+            TmaOperand::new(s, (&kernel.scores, query), queries, &batch)?,
+            TmaOperand::new(s, (&kernel.scores, key), keys, &batch)?,
+            TmaOperand::new(s, (&kernel.result, value), values, &batch)?,
         ];
-        let array = s.emitter.brought_array(Scalar::Int(8), plan.all_bytes())?;
-        let stages = GroupAttention::STAGES;
+        let array = s.emitter.dynamic_shared_memory(Scalar::Int(8), plan.all_bytes())?;
+        let stages = WgmmaAttention::STAGES;
         let barriers = Barriers {
-            queries: s.emitter.phase_barriers(1)?,
-            keys: s.emitter.phase_barriers(stages)?,
-            values: s.emitter.phase_barriers(stages)?,
-            emptied: s.emitter.phase_barriers(stages)?,
+            queries: s.emitter.mbarriers(1)?,
+            keys: s.emitter.mbarriers(stages)?,
+            values: s.emitter.mbarriers(stages)?,
+            emptied: s.emitter.mbarriers(stages)?,
         };
         let thread = s.emitter.register(Register::Thread)?;
         let thread_expr = AffineExpr::symbol(s.uniform_symbol(thread.zext(64), Some(group_block(plan.groups))));
@@ -118,13 +118,13 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
     /// Initialises all mbarriers.
     fn begin(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<()> {
         s.when(self.thread.eq(0), &[], |s| {
-            s.emitter.begin_phases(self.barriers.queries, s.number(0), 1)?;
-            for stage in 0..GroupAttention::STAGES as i64 {
-                s.emitter.begin_phases(self.barriers.keys, s.number(stage), 1)?;
-                s.emitter.begin_phases(self.barriers.values, s.number(stage), 1)?;
-                s.emitter.begin_phases(self.barriers.emptied, s.number(stage), self.plan.threads() as u32 / WARP)?;
+            s.emitter.init_mbarrier(self.barriers.queries, s.number(0), 1)?;
+            for stage in 0..WgmmaAttention::STAGES as i64 {
+                s.emitter.init_mbarrier(self.barriers.keys, s.number(stage), 1)?;
+                s.emitter.init_mbarrier(self.barriers.values, s.number(stage), 1)?;
+                s.emitter.init_mbarrier(self.barriers.emptied, s.number(stage), self.plan.threads() as u32 / WARP)?;
             }
-            s.emitter.show_phases()?;
+            s.emitter.fence_mbarrier_init()?;
             Ok(Vec::new())
         })?;
         s.emitter.barrier()
@@ -145,28 +145,28 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         let [queries, keys, values] = &self.operands;
         let (first, zero) = (short(s, &self.first)?, self.thread.int(0));
         let fill =
-            |s: &FusedEmitter<'e, 'ctx, 'm>, operand: &BulkOperand<'e, 'ctx>, to, at, arrival: Arrival<'e, 'ctx>| {
+            |s: &FusedEmitter<'e, 'ctx, 'm>, operand: &TmaOperand<'e, 'ctx>, to, at, arrival: Arrival<'e, 'ctx>| {
                 s.emitter.arrive_expecting(arrival.barriers, arrival.number, operand.tile.all_bytes())?;
                 operand.copy(s, (self.array, to), at, arrival)
             };
         let arrival = Arrival { barriers: self.barriers.queries, number: s.number(0) };
         fill(s, queries, s.number(0), [first, zero], arrival)?;
         let range = s.full_range(self.tiles(), 1);
-        s.for_each(range, Stage::first(s.emitter).raws().to_vec(), &mut |s, tile, carried| {
+        s.for_each(range, PipelineStage::first(s.emitter).raws().to_vec(), &mut |s, tile, carried| {
             s.emitter.keep_loop()?;
-            let (stage, _) = Stage::split_off(s.emitter, carried);
+            let (stage, _) = PipelineStage::split_off(s.emitter, carried);
             let SymbolValue::Uniform(tile) = s.symbol_value(tile) else {
                 return Err(Error::internal("a tile of keys in lanes"));
             };
             // The first wait for each stage returns at once: the stage is empty.
-            s.emitter.wait_for_phase(self.barriers.emptied, stage.number, stage.parity ^ 1)?;
+            s.emitter.wait_mbarrier(self.barriers.emptied, stage.number, stage.parity ^ 1)?;
             let key = (tile * self.plan.keys as i64).trunc(32);
             let to = self.place(stage.number);
             let arrival = Arrival { barriers: self.barriers.keys, number: stage.number };
             fill(s, keys, to, [key, zero], arrival)?;
             let arrival = Arrival { barriers: self.barriers.values, number: stage.number };
             fill(s, values, to + keys.tile.all_bytes() as i64, [zero, key], arrival)?;
-            Ok(stage.next(GroupAttention::STAGES).raws().to_vec())
+            Ok(stage.next(WgmmaAttention::STAGES).raws().to_vec())
         })?;
         Ok(Vec::new())
     }
@@ -180,20 +180,20 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
 
     /// Emits the consumer loop over keys, and returns the thread's final state.
     fn state(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, rows: &ThreadRows<'_, 'm>) -> Result<State<'e, 'ctx>> {
-        s.emitter.wait_for_phase(self.barriers.queries, s.number(0), self.thread.int(0))?;
-        let mut carried = Stage::first(s.emitter).raws().to_vec();
+        s.emitter.wait_mbarrier(self.barriers.queries, s.number(0), self.thread.int(0))?;
+        let mut carried = PipelineStage::first(s.emitter).raws().to_vec();
         carried.extend(State::new(s, self.plan.heads[1]).raws());
         let range = s.full_range(self.tiles(), 1);
         let raws = s.for_each(range, carried, &mut |s, tile, carried| {
             s.emitter.keep_loop()?;
-            let (stage, state) = Stage::split_off(s.emitter, carried);
+            let (stage, state) = PipelineStage::split_off(s.emitter, carried);
             let state = State::from_raws(s.emitter, state);
             let state = self.turn(s, rows, (&AffineExpr::symbol(tile), stage), state)?;
-            let mut carried = stage.next(GroupAttention::STAGES).raws().to_vec();
+            let mut carried = stage.next(WgmmaAttention::STAGES).raws().to_vec();
             carried.extend(state.raws());
             Ok(carried)
         })?;
-        let mut state = State::from_raws(s.emitter, &raws[Stage::RAWS..]);
+        let mut state = State::from_raws(s.emitter, &raws[PipelineStage::RAWS..]);
         self.wait(s, &mut [], &mut state.results)?;
         Ok(state)
     }
@@ -203,23 +203,23 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         rows: &ThreadRows<'_, 'm>,
-        (tile, stage): (&AffineExpr, Stage<'e, 'ctx>),
+        (tile, stage): (&AffineExpr, PipelineStage<'e, 'ctx>),
         mut state: State<'e, 'ctx>,
     ) -> Result<State<'e, 'ctx>> {
         let [_, keys, values] = self.plan.tiles;
         let number = s.number_of(tile)?;
         let is_first = s.lanes_of(number).eq(0);
-        s.emitter.wait_for_phase(self.barriers.keys, stage.number, stage.parity)?;
+        s.emitter.wait_mbarrier(self.barriers.keys, stage.number, stage.parity)?;
         let mut scores = self.scores(s, stage.number)?;
         self.wait(s, &mut scores, &mut state.results)?;
         // The products with the values of the previous iteration are complete too, so that its stage can be released.
         let is_told = (self.thread & i64::from(WARP - 1)).eq(0) & !is_first;
         s.when(is_told, &[], |s| {
-            s.emitter.arrive(self.barriers.emptied, stage.before(GroupAttention::STAGES))?;
+            s.emitter.arrive(self.barriers.emptied, stage.before(WgmmaAttention::STAGES))?;
             Ok(Vec::new())
         })?;
         let (mut state, [upper, lower]) = rows.with(s, (tile, self.plan.keys), scores, state)?;
-        s.emitter.wait_for_phase(self.barriers.values, stage.number, stage.parity)?;
+        s.emitter.wait_mbarrier(self.barriers.values, stage.number, stage.parity)?;
         let factor = values.factor(self.array, self.place(stage.number) + keys.all_bytes() as i64);
         let mut results: Vec<_> = state.results.iter().flatten().copied().collect();
         let depth = self.plan.unit.depth();

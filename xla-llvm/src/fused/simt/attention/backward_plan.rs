@@ -18,10 +18,10 @@ use crate::target::Target;
 
 /// Head sizes that kernels of sums over functions of scores support: bytes of an element, required divisor, and
 /// maximum.
-pub const SCORE_SUM_HEADS: [(usize, usize, usize); 2] = SUM_HEADS;
+pub const ATTENTION_BACKWARD_HEADS: [(usize, usize, usize); 2] = SUM_HEADS;
 
 /// Sum of a kernel: its parts, and all dots.
-pub(crate) struct SumKernel<'m> {
+pub(crate) struct BackwardKernel<'m> {
     pub parts: ScoreSum,
     pub scores: Vec<Matmul<'m>>,
     /// Dot that sums; `None` for a reduction.
@@ -30,7 +30,7 @@ pub(crate) struct SumKernel<'m> {
 
 /// Tile sizes of a sum over functions of scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SumTiling {
+pub(crate) struct BackwardTiling {
     pub unit: OperandType,
     /// Number of columns per tile.
     pub columns: u64,
@@ -44,7 +44,7 @@ pub(crate) struct SumTiling {
 
 impl<'m> FusedKernel<'_, 'm> {
     /// Returns the kernel's sum and its tiling, if the target has tensor cores for it.
-    pub(crate) fn score_sum(&self, target: &Target) -> Option<(SumKernel<'m>, SumTiling)> {
+    pub(crate) fn score_sum(&self, target: &Target) -> Option<(BackwardKernel<'m>, BackwardTiling)> {
         let (graph, root) = (self.graph(), self.source.root);
         if self.source.in_place {
             return None;
@@ -59,15 +59,15 @@ impl<'m> FusedKernel<'_, 'm> {
             Op::Dot(_) => Some(self.matmul_of(root)?),
             _ => None,
         };
-        let kernel = SumKernel { parts, scores, result };
+        let kernel = BackwardKernel { parts, scores, result };
         let inputs = &self.source.inputs;
         let in_memory = kernel.result.iter().all(|result| inputs.contains(&result.operands[kernel.values() as usize]));
-        let tiling = SumTiling::new(&kernel, graph, target).filter(|_| in_memory)?;
+        let tiling = BackwardTiling::new(&kernel, graph, target).filter(|_| in_memory)?;
         Some((kernel, tiling))
     }
 }
 
-impl<'m> SumKernel<'m> {
+impl<'m> BackwardKernel<'m> {
     /// Returns the side of the values in the last dot.
     pub fn values(&self) -> MatmulSide {
         SIDES[self.parts.operand].other()
@@ -141,8 +141,8 @@ impl<'m> SumKernel<'m> {
     }
 }
 
-impl SumTiling {
-    fn new(kernel: &SumKernel<'_>, graph: &Computation, target: &Target) -> Option<SumTiling> {
+impl BackwardTiling {
+    fn new(kernel: &BackwardKernel<'_>, graph: &Computation, target: &Target) -> Option<BackwardTiling> {
         let unit = kernel.unit().filter(|&unit| target.has_tensor_cores(unit))?;
         let heads: Vec<u64> = kernel.scores.iter().map(Matmul::k).collect();
         let value = kernel.result.as_ref().map(|result| result.extent(kernel.values()));
@@ -151,7 +151,7 @@ impl SumTiling {
             return None;
         }
         let shared = kernel.shared(graph);
-        let new = |columns| SumTiling { unit, columns, heads: heads.clone(), value, shared };
+        let new = |columns| BackwardTiling { unit, columns, heads: heads.clone(), value, shared };
         KEYS.into_iter().map(new).find(|tiling| tiling.bytes() <= MOST_BYTES)
     }
 
@@ -175,9 +175,9 @@ impl SumTiling {
     }
 }
 
-impl fmt::Display for SumTiling {
+impl fmt::Display for BackwardTiling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SumTiling { unit, columns, heads, value, shared } = self;
+        let BackwardTiling { unit, columns, heads, value, shared } = self;
         write!(f, "tiles of {} rows and {columns} columns, heads of {heads:?}", AttentionTiling::ROWS)?;
         if let Some(value) = value {
             write!(f, ", values of {value}")?;

@@ -10,20 +10,20 @@ use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::range::Range;
-use crate::fused::simt::bulk_operand::{BulkOperand, BulkTile, short};
 use crate::fused::simt::matmul::cut::Sink;
 use crate::fused::simt::matmul::tiling::Tiling;
-use crate::fused::simt::stage::Stage;
+use crate::fused::simt::pipeline_stage::PipelineStage;
+use crate::fused::simt::tma_operand::{TmaOperand, TmaTile, short};
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, GROUP, GROUP_ROWS, LeftFactor, OperandType, ROWS};
-use crate::simt::{Arrival, PhaseBarriers, Register, Shuffle, WARP};
+use crate::simt::{Arrival, Mbarriers, Register, Shuffle, WARP};
 
 /// Output tile, and a thread's position in it.
-pub(in crate::fused::simt::matmul) struct GroupTile<'e, 'ctx> {
+pub(in crate::fused::simt::matmul) struct WgmmaTile<'e, 'ctx> {
     tiling: Tiling,
     unit: OperandType,
-    operands: [BulkOperand<'e, 'ctx>; 2],
+    operands: [TmaOperand<'e, 'ctx>; 2],
     /// Range of iterations of the loop over K (first, end), and the number of iterations of the whole K (`most_turns`).
     turns: [Lanes<'e, 'ctx>; 2],
     most_turns: u64,
@@ -33,8 +33,8 @@ pub(in crate::fused::simt::matmul) struct GroupTile<'e, 'ctx> {
     array: PointerValue<'ctx>,
     /// mbarriers of the stages: `filled` completes when TMA has written a stage, `emptied` when the consumers have
     /// released it.
-    filled: PhaseBarriers<'ctx>,
-    emptied: PhaseBarriers<'ctx>,
+    filled: Mbarriers<'ctx>,
+    emptied: Mbarriers<'ctx>,
     /// Number of consumer threads.
     threads: u64,
     /// Index of the thread in the block.
@@ -42,7 +42,7 @@ pub(in crate::fused::simt::matmul) struct GroupTile<'e, 'ctx> {
     thread_expr: AffineExpr,
 }
 
-impl<'e, 'ctx> GroupTile<'e, 'ctx> {
+impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
     /// Returns the tile with the given batch, split-K part, and tile row and column.
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -55,8 +55,8 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         let mut operand = |side: MatmulSide| {
             let missing = || Error::internal("an operand cannot be copied in bulk");
             let layout = matmul.bulk[side as usize].as_ref().ok_or_else(missing)?;
-            let tile = BulkTile::new(layout, tiling.size(side), tiling.depth).ok_or_else(missing)?;
-            BulkOperand::new(s, (matmul, side), tile, batch)
+            let tile = TmaTile::new(layout, tiling.size(side), tiling.depth).ok_or_else(missing)?;
+            TmaOperand::new(s, (matmul, side), tile, batch)
         };
         let operands = [operand(MatmulSide::Left)?, operand(MatmulSide::Right)?];
         let turns = tiling.cut.bounds(s, part, (matmul.k(), tiling.depth))?;
@@ -64,12 +64,12 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
             .map(|side| tile[side as usize].clone().scaled(tiling.size(side) as i64));
         let stages = tiling.stages();
         let bytes: u64 = operands.iter().map(|operand| operand.tile.all_bytes()).sum();
-        let array = s.emitter.brought_array(Scalar::Int(8), stages * bytes)?;
-        let (filled, emptied) = (s.emitter.phase_barriers(stages)?, s.emitter.phase_barriers(stages)?);
+        let array = s.emitter.dynamic_shared_memory(Scalar::Int(8), stages * bytes)?;
+        let (filled, emptied) = (s.emitter.mbarriers(stages)?, s.emitter.mbarriers(stages)?);
         let threads = fit::groups(tiling.size(MatmulSide::Left)) * u64::from(GROUP);
         let number = s.emitter.register(Register::Thread)?;
         let most_turns = matmul.k().div_ceil(tiling.depth);
-        Ok(GroupTile {
+        Ok(WgmmaTile {
             tiling,
             unit,
             operands,
@@ -96,10 +96,10 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         s.when(self.thread.eq(0), &[], |s| {
             let warps = self.threads as u32 / WARP;
             for stage in 0..self.tiling.stages() as i64 {
-                s.emitter.begin_phases(self.filled, s.number(stage), 1)?;
-                s.emitter.begin_phases(self.emptied, s.number(stage), warps)?;
+                s.emitter.init_mbarrier(self.filled, s.number(stage), 1)?;
+                s.emitter.init_mbarrier(self.emptied, s.number(stage), warps)?;
             }
-            s.emitter.show_phases()?;
+            s.emitter.fence_mbarrier_init()?;
             Ok(Vec::new())
         })?;
         s.emitter.barrier()?;
@@ -135,14 +135,14 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         first: [Lanes<'e, 'ctx>; 2],
     ) -> Result<Vec<inkwell::values::BasicValueEnum<'ctx>>> {
         let range = self.range(s);
-        s.for_each(range, Stage::first(s.emitter).raws().to_vec(), &mut |s, turn, carried| {
+        s.for_each(range, PipelineStage::first(s.emitter).raws().to_vec(), &mut |s, turn, carried| {
             s.emitter.keep_loop()?;
-            let (stage, _) = Stage::split_off(s.emitter, carried);
+            let (stage, _) = PipelineStage::split_off(s.emitter, carried);
             let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
                 return Err(Error::internal("a turn of stages in lanes"));
             };
             // The first wait for each stage returns at once: the stage is empty.
-            s.emitter.wait_for_phase(self.emptied, stage.number, stage.parity ^ 1)?;
+            s.emitter.wait_mbarrier(self.emptied, stage.number, stage.parity ^ 1)?;
             s.emitter.arrive_expecting(self.filled, stage.number, self.stage_bytes())?;
             let arrival = Arrival { barriers: self.filled, number: stage.number };
             let sum = (turn * self.tiling.depth as i64).trunc(32);
@@ -196,16 +196,16 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         let zero = elemental::constant(s.emitter, ElementType::F32, xla_hlo::Scalar::Float(0.0)).lanes();
         let sums = vec![zero; self.tiling.size(MatmulSide::Right) as usize / 2];
         let range = self.range(s);
-        let mut carried = Stage::first(s.emitter).raws().to_vec();
+        let mut carried = PipelineStage::first(s.emitter).raws().to_vec();
         carried.extend(sums.iter().map(|sum| sum.raw()));
         let raws = s.for_each(range, carried, &mut |s, turn, carried| {
             s.emitter.keep_loop()?;
-            let (stage, sums) = Stage::split_off(s.emitter, carried);
+            let (stage, sums) = PipelineStage::split_off(s.emitter, carried);
             let mut sums: Vec<_> = sums.iter().map(|&raw| s.emitter.lanes(raw)).collect();
             let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
                 return Err(Error::internal("a turn of stages in lanes"));
             };
-            s.emitter.wait_for_phase(self.filled, stage.number, stage.parity)?;
+            s.emitter.wait_mbarrier(self.filled, stage.number, stage.parity)?;
             self.multiply(s, stage.number, &mut sums)?;
             // The `wgmma` operations of the previous iteration are complete, so that its stage can be released.
             s.emitter.wait_for_group_products(1, &mut sums)?;
@@ -218,7 +218,7 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
             carried.extend(sums.iter().map(|sum| sum.raw()));
             Ok(carried)
         })?;
-        let mut sums: Vec<_> = raws[Stage::RAWS..].iter().map(|&raw| s.emitter.lanes(raw)).collect();
+        let mut sums: Vec<_> = raws[PipelineStage::RAWS..].iter().map(|&raw| s.emitter.lanes(raw)).collect();
         s.emitter.wait_for_group_products(0, &mut sums)?;
         Ok(sums)
     }

@@ -3,17 +3,17 @@
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
 
-use crate::fused::contraction::bulk::{BulkLayout, BulkRole};
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::contraction::tma_layout::{TmaLayout, TmaRole};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::{SharedFactor, SharedForm};
-use crate::simt::{Arrival, BulkSource, MOST_BOX_EXTENT, Swizzle, TensorMap};
+use crate::simt::{Arrival, MOST_BOX_EXTENT, Swizzle, TensorMap, TmaSource};
 
 /// Rows (or columns) and steps of K of a tile, and their layout in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct BulkTile {
+pub(crate) struct TmaTile {
     /// Number of rows (or columns), and of steps of K.
     extents: [u64; 2],
     pub form: SharedForm,
@@ -21,15 +21,15 @@ pub(crate) struct BulkTile {
     bytes: u64,
 }
 
-impl BulkTile {
+impl TmaTile {
     /// Returns the tile with `free` rows (or columns) and `sum` steps of K. `None` if no layout supports it.
-    pub fn new(layout: &BulkLayout, free: u64, sum: u64) -> Option<BulkTile> {
+    pub fn new(layout: &TmaLayout, free: u64, sum: u64) -> Option<TmaTile> {
         let along_sum = layout.along_sum();
         let (row, rows) = if along_sum { (sum, free) } else { (free, sum) };
         let swizzle = Swizzle::of_rows(row * layout.bytes)?;
         let form = SharedForm { swizzle, rows, along_sum };
         let fits = rows.is_multiple_of(8) && rows <= MOST_BOX_EXTENT && layout.bytes == 2;
-        fits.then_some(BulkTile { extents: [free, sum], form, bytes: layout.bytes })
+        fits.then_some(TmaTile { extents: [free, sum], form, bytes: layout.bytes })
     }
 
     /// Returns the size of the tile in shared memory, in bytes.
@@ -47,12 +47,12 @@ impl BulkTile {
         SharedFactor { form: self.form, array, at }
     }
 
-    fn map(self, layout: &BulkLayout, array: u32) -> TensorMap {
+    fn map(self, layout: &TmaLayout, array: u32) -> TensorMap {
         let elements = (self.form.swizzle.bytes() / self.bytes) as u32;
-        let box_extent = |(d, role): (usize, &BulkRole)| match role {
+        let box_extent = |(d, role): (usize, &TmaRole)| match role {
             _ if d == 0 => elements,
-            BulkRole::Free | BulkRole::Sum => self.form.rows as u32,
-            BulkRole::Batch(_) => 1,
+            TmaRole::Free | TmaRole::Sum => self.form.rows as u32,
+            TmaRole::Batch(_) => 1,
         };
         TensorMap {
             array,
@@ -66,9 +66,9 @@ impl BulkTile {
 }
 
 /// Operand in global memory, the source of tiles that TMA copies.
-pub(crate) struct BulkOperand<'e, 'ctx> {
-    pub tile: BulkTile,
-    source: BulkSource<'ctx>,
+pub(crate) struct TmaOperand<'e, 'ctx> {
+    pub tile: TmaTile,
+    source: TmaSource<'ctx>,
     /// Role of each dimension of the tensor map; for batch dimensions, the coordinate.
     coordinates: Vec<Coordinate<'e, 'ctx>>,
 }
@@ -79,25 +79,25 @@ enum Coordinate<'e, 'ctx> {
     Known(Lanes<'e, 'ctx>),
 }
 
-impl<'e, 'ctx> BulkOperand<'e, 'ctx> {
+impl<'e, 'ctx> TmaOperand<'e, 'ctx> {
     /// Returns the operand on a side of a matmul, at an index of the batch.
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         (matmul, side): (&Matmul<'m>, MatmulSide),
-        tile: BulkTile,
+        tile: TmaTile,
         batch: &[AffineExpr],
     ) -> Result<Self> {
         let missing = || Error::internal("an operand that comes in bulk is not in memory");
         let layout = matmul.bulk[side as usize].as_ref().ok_or_else(missing)?;
         let base = s.sources.get(&matmul.operands[side as usize]).ok_or_else(missing)?.base;
         let array = s.pointers.iter().position(|&pointer| pointer == base).ok_or_else(missing)?;
-        let source = s.emitter.bulk_source(tile.map(layout, array as u32), base)?;
+        let source = s.emitter.tma_source(tile.map(layout, array as u32), base)?;
         let mut coordinates = Vec::with_capacity(layout.dims.len());
         for dim in &layout.dims {
             coordinates.push(match &dim.role {
-                BulkRole::Free => Coordinate::Free,
-                BulkRole::Sum => Coordinate::Sum,
-                BulkRole::Batch(dims) => {
+                TmaRole::Free => Coordinate::Free,
+                TmaRole::Sum => Coordinate::Sum,
+                TmaRole::Batch(dims) => {
                     let extents: Vec<usize> =
                         matmul.batch[dims.clone()].iter().map(|&extent| extent as usize).collect();
                     let at = position(&batch[dims.clone()], &row_major_strides(&extents));
@@ -105,7 +105,7 @@ impl<'e, 'ctx> BulkOperand<'e, 'ctx> {
                 }
             });
         }
-        Ok(BulkOperand { tile, source, coordinates })
+        Ok(TmaOperand { tile, source, coordinates })
     }
 
     /// Starts the TMA copies of the tile whose first row (or column) and first step of K are given as 32-bit integers,

@@ -11,7 +11,7 @@ use crate::workers::host_call;
 /// Read-only bytes with an external owner, which is notified when this value is dropped.
 ///
 /// The service never writes to the memory and never donates it: a program receives a copy of such a donated argument.
-pub struct OutsideMemory {
+pub struct ExternalMemory {
     start: NonNull<u8>,
     size: usize,
     /// Callback, present until the drop. Only the drop accesses it, so the lock is never contended.
@@ -20,29 +20,29 @@ pub struct OutsideMemory {
 
 // SAFETY: the bytes are only read, which the contract of `new` allows from any thread, and the callback may move
 // between threads.
-unsafe impl Send for OutsideMemory {}
+unsafe impl Send for ExternalMemory {}
 // SAFETY: as above; a lock guards the callback.
-unsafe impl Sync for OutsideMemory {}
+unsafe impl Sync for ExternalMemory {}
 
-impl OutsideMemory {
+impl ExternalMemory {
     /// Wraps `size` bytes from `start` on. `on_drop` is called once, after the last reader (buffer, hold or running
     /// program) is gone. It may call any function of this crate, and runs on the thread that drops the last reader.
     ///
     /// # Safety
     ///
     /// Until `on_drop` is called, the bytes must stay valid for reads from any thread, initialised, and unchanged.
-    pub unsafe fn new(start: NonNull<u8>, size: usize, on_drop: impl FnOnce() + Send + 'static) -> OutsideMemory {
-        OutsideMemory { start, size, on_drop: Mutex::new(Some(Box::new(on_drop))) }
+    pub unsafe fn new(start: NonNull<u8>, size: usize, on_drop: impl FnOnce() + Send + 'static) -> ExternalMemory {
+        ExternalMemory { start, size, on_drop: Mutex::new(Some(Box::new(on_drop))) }
     }
 
     /// Wraps a range of shared bytes; empty if the range is out of bounds.
-    pub fn shared(bytes: Arc<[u8]>, range: Range<usize>, on_drop: impl FnOnce() + Send + 'static) -> OutsideMemory {
+    pub fn shared(bytes: Arc<[u8]>, range: Range<usize>, on_drop: impl FnOnce() + Send + 'static) -> ExternalMemory {
         let part = bytes.get(range).unwrap_or_default();
         let (start, size) = (NonNull::from(part).cast(), part.len());
         // SAFETY: the callback owns a share of the bytes, so that they are neither freed nor changed before it is
         // called.
         unsafe {
-            OutsideMemory::new(start, size, move || {
+            ExternalMemory::new(start, size, move || {
                 drop(bytes);
                 on_drop();
             })
@@ -61,7 +61,7 @@ impl OutsideMemory {
     }
 }
 
-impl Drop for OutsideMemory {
+impl Drop for ExternalMemory {
     fn drop(&mut self) {
         let on_drop = self.on_drop.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(on_drop) = on_drop {
@@ -70,8 +70,8 @@ impl Drop for OutsideMemory {
     }
 }
 
-impl fmt::Debug for OutsideMemory {
+impl fmt::Debug for ExternalMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OutsideMemory({} bytes)", self.size)
+        write!(f, "ExternalMemory({} bytes)", self.size)
     }
 }

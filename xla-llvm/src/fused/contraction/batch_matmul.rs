@@ -14,7 +14,7 @@ use crate::fused::value::{Guard, Source};
 use crate::lanes::{Lanes, Scalar};
 
 /// GEMM of one batch element that is being emitted.
-pub(crate) struct Job<'a, 'ctx, 'm> {
+pub(crate) struct BatchMatmul<'a, 'ctx, 'm> {
     pub kernel: &'a FusedKernel<'a, 'm>,
     pub matmul: &'a Matmul<'m>,
     pub tiles: &'a RegisterTiles,
@@ -28,11 +28,11 @@ pub(crate) struct Job<'a, 'ctx, 'm> {
     pub part: AffineExpr,
 }
 
-impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Returns a copy with other counters of the outer row loops and another block of K.
     pub fn at(&self, rows: &[AffineExpr], part: &AffineExpr) -> Self {
         let outer = [rows.to_vec(), self.outer[1].clone()];
-        Job { batch: self.batch.clone(), outer, part: part.clone(), ..*self }
+        BatchMatmul { batch: self.batch.clone(), outer, part: part.clone(), ..*self }
     }
 
     /// Returns the index of the operand element of a row (`which` is 0) or column (1) at a step of K, given by its loop

@@ -11,7 +11,7 @@ use crate::simt::{Register, Shuffle, WARP};
 
 /// Thread of a block; its indices have 32 bits.
 #[derive(Clone, Copy)]
-pub(crate) struct Member<'e, 'ctx> {
+pub(crate) struct BlockThread<'e, 'ctx> {
     pub thread: Lanes<'e, 'ctx>,
     pub lane: Lanes<'e, 'ctx>,
     pub warp: Lanes<'e, 'ctx>,
@@ -19,11 +19,11 @@ pub(crate) struct Member<'e, 'ctx> {
     pub threads: u64,
 }
 
-impl<'e, 'ctx> Member<'e, 'ctx> {
+impl<'e, 'ctx> BlockThread<'e, 'ctx> {
     pub fn new(emitter: &'e Emitter<'ctx>, threads: u64) -> Result<Self> {
         let thread = emitter.register(Register::Thread)?;
         let (lane, warp) = (thread & i64::from(WARP - 1), thread.lshr(i64::from(WARP.ilog2())));
-        Ok(Member { thread, lane, warp, threads })
+        Ok(BlockThread { thread, lane, warp, threads })
     }
 
     /// Emits `body` for the thread's numbers below `count`: a block-stride loop.

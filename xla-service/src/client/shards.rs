@@ -6,7 +6,7 @@ use xla_passes::join::Spread;
 use crate::signature::Signature;
 
 /// Arguments and results of a multi-device program.
-pub(super) struct Parts {
+pub(super) struct Shards {
     /// Original module, before the join.
     pub source: VerifiedModule,
     /// Arguments and results of each device.
@@ -22,14 +22,14 @@ pub(super) struct Parts {
     pub devices: usize,
 }
 
-impl Parts {
+impl Shards {
     pub fn new(
         source: VerifiedModule,
         signature: Signature,
         shape: ProgramShape,
         (arguments, results): (Vec<Spread>, Vec<Spread>),
         devices: usize,
-    ) -> Parts {
+    ) -> Shards {
         let mut inputs = Vec::new();
         for (number, spread) in arguments.iter().enumerate() {
             let parts = spread.parts.iter().min().zip(spread.parts.iter().max());
@@ -37,7 +37,7 @@ impl Parts {
             let holder = |part| spread.parts.iter().position(|&of| of == part);
             inputs.extend(parts.filter_map(holder).map(|holder| (number, holder)));
         }
-        Parts { source, signature, shape, arguments, results, inputs, devices }
+        Shards { source, signature, shape, arguments, results, inputs, devices }
     }
 
     /// Returns an error unless the program is for this number of devices.

@@ -3,12 +3,12 @@
 use xla_hlo::ops::{BinaryOp, Op};
 use xla_hlo::{ElementType, Error, Result};
 
+use super::backward_plan::{BackwardKernel, BackwardTiling};
 use super::function::{Columns, Function, coordinates};
 use super::online::of_row;
 use super::operand::{Fragments, Operand, clamped};
 use super::plan::AttentionTiling;
 use super::products::{self, Sums};
-use super::sum_plan::{SumKernel, SumTiling};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
@@ -25,8 +25,8 @@ use crate::simt::{Register, WARP};
 
 /// Tile of rows, and a thread's position in it.
 struct Block<'e, 'ctx, 'a, 'm> {
-    kernel: &'a SumKernel<'m>,
-    tiling: &'a SumTiling,
+    kernel: &'a BackwardKernel<'m>,
+    tiling: &'a BackwardTiling,
     function: Function<'a, 'm>,
     /// Batch coordinates of the first scores.
     batch: Vec<AffineExpr>,
@@ -62,7 +62,7 @@ impl<'m> FusedKernel<'_, 'm> {
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
-        tiling: &SumTiling,
+        tiling: &BackwardTiling,
     ) -> Result<Launch> {
         let missing = || Error::internal("a kernel without the sum that it was chosen for");
         let (kernel, _) = self.score_sum(emitter.target()).ok_or_else(missing)?;
@@ -142,7 +142,7 @@ impl<'m> FusedKernel<'_, 'm> {
 impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
     fn new(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        (kernel, tiling): (&'a SumKernel<'m>, &'a SumTiling),
+        (kernel, tiling): (&'a BackwardKernel<'m>, &'a BackwardTiling),
         batch: Vec<AffineExpr>,
         tile: &AffineExpr,
         thread: &AffineExpr,

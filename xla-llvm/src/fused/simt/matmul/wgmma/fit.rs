@@ -1,15 +1,15 @@
 //! Matmuls that warp groups can multiply, and the shared memory of their tiles.
 
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
-use crate::fused::simt::bulk_operand::BulkTile;
-use crate::fused::tuning::matmul_groups::{DEPTH, LEAST_EXTENT, MOST_BYTES, MOST_STAGES};
+use crate::fused::simt::tma_operand::TmaTile;
+use crate::fused::tuning::matmul_wgmma::{DEPTH, LEAST_EXTENT, MOST_BYTES, MOST_STAGES};
 use crate::mma::{GROUP_ROWS, OperandType, group_block};
 use crate::target::Target;
 
 /// Returns whether the warp groups of a target can multiply the tiles of a matmul.
 pub(crate) fn can_be_grouped(matmul: &Matmul<'_>, unit: OperandType, target: &Target) -> bool {
     let fits = |side: MatmulSide| {
-        matmul.bulk[side as usize].as_ref().is_some_and(|layout| BulkTile::new(layout, GROUP_ROWS, DEPTH).is_some())
+        matmul.bulk[side as usize].as_ref().is_some_and(|layout| TmaTile::new(layout, GROUP_ROWS, DEPTH).is_some())
             && matmul.extent(side) >= LEAST_EXTENT
     };
     target.has_warp_groups(unit) && fits(MatmulSide::Left) && fits(MatmulSide::Right)

@@ -5,14 +5,14 @@ use std::fmt;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::simt::attention::plan::AttentionKernel;
-use crate::fused::simt::bulk_operand::BulkTile;
+use crate::fused::simt::tma_operand::TmaTile;
 use crate::fused::tuning::attention_groups::{BUSY, GROUPS, KEYS, LONG_KEYS, MOST_HEAD, STAGES};
 use crate::mma::{GROUP, GROUP_ROWS, OperandType, ROWS};
 use crate::target::Target;
 
 /// Tile sizes of a warp-specialized attention kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GroupAttention {
+pub(crate) struct WgmmaAttention {
     pub unit: OperandType,
     /// Consumer groups, each with [`GROUP_ROWS`] queries.
     pub groups: u64,
@@ -21,25 +21,25 @@ pub(crate) struct GroupAttention {
     /// Number of elements of a query (or key), and of a value.
     pub heads: [u64; 2],
     /// Tiles of queries, keys and values.
-    pub tiles: [BulkTile; 3],
+    pub tiles: [TmaTile; 3],
 }
 
 impl<'m> FusedKernel<'_, 'm> {
     /// Returns the kernel's attention and its tiling, if the target's warp groups can multiply the tiles.
-    pub(crate) fn attention_of_groups(&self, target: &Target) -> Option<(AttentionKernel<'m>, GroupAttention)> {
+    pub(crate) fn attention_of_groups(&self, target: &Target) -> Option<(AttentionKernel<'m>, WgmmaAttention)> {
         let kernel = self.attention_kernel()?;
-        let plan = GroupAttention::new(&kernel, target)?;
+        let plan = WgmmaAttention::new(&kernel, target)?;
         Some((kernel, plan))
     }
 }
 
-impl GroupAttention {
+impl WgmmaAttention {
     /// Number of tensor maps of a kernel: queries, keys and values.
     pub const MAPS: usize = 3;
     /// Number of stages for keys and values.
     pub const STAGES: u64 = STAGES;
 
-    fn new(kernel: &AttentionKernel<'_>, target: &Target) -> Option<GroupAttention> {
+    fn new(kernel: &AttentionKernel<'_>, target: &Target) -> Option<WgmmaAttention> {
         let unit = kernel.scores.operand_type.filter(|&unit| target.has_warp_groups(unit))?;
         let [query, key, value] = kernel.sides();
         let heads = [kernel.scores.k(), kernel.result.extent(value)];
@@ -56,7 +56,7 @@ impl GroupAttention {
             tile(&kernel.scores, key, [keys, heads[0]], true)?,
             tile(&kernel.result, value, [heads[1], keys], false)?,
         ];
-        Some(GroupAttention { unit, groups, keys, heads, tiles })
+        Some(WgmmaAttention { unit, groups, keys, heads, tiles })
     }
 
     /// Returns the number of queries per block.
@@ -76,20 +76,20 @@ impl GroupAttention {
 
     /// Returns the size in bytes of shared memory.
     pub fn all_bytes(self) -> u64 {
-        self.tiles[0].all_bytes() + GroupAttention::STAGES * self.stage_bytes()
+        self.tiles[0].all_bytes() + WgmmaAttention::STAGES * self.stage_bytes()
     }
 }
 
 /// Returns the tile of an operand with `free` rows (or columns) and `sum` steps of K. `None` if the operand is not
 /// K-major (`along_sum`) or MN-major as required, or if no layout supports the tile.
-fn tile(matmul: &Matmul<'_>, side: MatmulSide, [free, sum]: [u64; 2], along_sum: bool) -> Option<BulkTile> {
+fn tile(matmul: &Matmul<'_>, side: MatmulSide, [free, sum]: [u64; 2], along_sum: bool) -> Option<TmaTile> {
     let layout = matmul.bulk[side as usize].as_ref().filter(|layout| layout.along_sum() == along_sum)?;
-    BulkTile::new(layout, free, sum)
+    TmaTile::new(layout, free, sum)
 }
 
-impl fmt::Display for GroupAttention {
+impl fmt::Display for WgmmaAttention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GroupAttention { unit, groups, keys, heads: [head, value], .. } = self;
+        let WgmmaAttention { unit, groups, keys, heads: [head, value], .. } = self;
         let rows = self.rows();
         write!(
             f,

@@ -7,7 +7,7 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 use xla_hlo::{Error, Result};
 
-use super::{PhaseBarriers, Place, Swizzle, TensorMap};
+use super::{Mbarriers, Place, Swizzle, TensorMap};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
@@ -18,7 +18,7 @@ const ENCODED_ALIGNMENT: u32 = 64;
 
 /// Source array of TMA copies.
 #[derive(Clone, Debug)]
-pub struct BulkSource<'ctx> {
+pub struct TmaSource<'ctx> {
     map: TensorMap,
     /// Kernel parameter with the tensor map on a GPU; the array itself on the host.
     pointer: PointerValue<'ctx>,
@@ -28,7 +28,7 @@ pub struct BulkSource<'ctx> {
 #[derive(Clone, Copy)]
 pub struct Arrival<'e, 'ctx> {
     /// Array of barriers.
-    pub barriers: PhaseBarriers<'ctx>,
+    pub barriers: Mbarriers<'ctx>,
     /// Index of the barrier in the array.
     pub number: Lanes<'e, 'ctx>,
 }
@@ -45,12 +45,12 @@ impl Swizzle {
 
 impl<'ctx> Emitter<'ctx> {
     /// Returns a TMA source for a map and the address of its array in the kernel.
-    pub fn bulk_source(&self, map: TensorMap, array: PointerValue<'ctx>) -> Result<BulkSource<'ctx>> {
+    pub fn tma_source(&self, map: TensorMap, array: PointerValue<'ctx>) -> Result<TmaSource<'ctx>> {
         let pointer = match self.simt()? {
             Simt::Nvptx => self.tensor_map(map.clone())?,
             Simt::Host => array,
         };
-        Ok(BulkSource { map, pointer })
+        Ok(TmaSource { map, pointer })
     }
 
     /// `cp.async.bulk.tensor`: starts a copy of the box whose first element has the coordinates (32-bit integers) to a
@@ -58,7 +58,7 @@ impl<'ctx> Emitter<'ctx> {
     /// `arrival`.
     pub fn copy_box<'e>(
         &'e self,
-        source: &BulkSource<'ctx>,
+        source: &TmaSource<'ctx>,
         to: Place<'e, 'ctx>,
         coordinates: &[Lanes<'e, 'ctx>],
         arrival: Arrival<'e, 'ctx>,
@@ -88,7 +88,7 @@ impl<'ctx> Emitter<'ctx> {
     /// Copies a box element by element. Elements outside the array are zero, as with TMA.
     fn copy_box_on_host<'e>(
         &'e self,
-        BulkSource { map, pointer }: &BulkSource<'ctx>,
+        TmaSource { map, pointer }: &TmaSource<'ctx>,
         (array, to): Place<'e, 'ctx>,
         coordinates: &[Lanes<'e, 'ctx>],
     ) -> Result<()> {

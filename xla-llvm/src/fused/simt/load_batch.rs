@@ -12,13 +12,13 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
 use crate::fused::loops::nest::CarriedValues;
 use crate::fused::mode::ThreadGroup;
-use crate::fused::tuning::group_turns::{BITS, LEAST, MOST, MOST_CODE};
+use crate::fused::tuning::load_batch::{BITS, LEAST, MOST, MOST_CODE};
 use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 
 /// Elements of a thread in a loop of its group.
 #[derive(Clone, Copy)]
-pub(crate) struct GroupTurns<'e, 'ctx> {
+pub(crate) struct LoadBatch<'e, 'ctx> {
     /// First element of the thread.
     pub first: Lanes<'e, 'ctx>,
     /// Upper bound of the threads' first elements, including the lanes of an iteration.
@@ -45,18 +45,18 @@ type Carried<'ctx> = [BasicValueEnum<'ctx>];
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Distributes `0..extent` over a group's threads in iterations of `width` adjacent elements per thread.
-    pub(crate) fn group_turns(&self, group: ThreadGroup<'e, 'ctx>, extent: u64, width: u32) -> GroupTurns<'e, 'ctx> {
+    pub(crate) fn load_batch(&self, group: ThreadGroup<'e, 'ctx>, extent: u64, width: u32) -> LoadBatch<'e, 'ctx> {
         let step = u64::from(width * group.threads);
         let first = group.member * i64::from(width);
         let rest = extent % step;
         let last = (rest > 0).then(|| first.ult(rest as i64));
-        GroupTurns { first, extent: step, width, step, count: extent / step, last, end: extent }
+        LoadBatch { first, extent: step, width, step, count: extent / step, last, end: extent }
     }
 
     /// Emits `body` for all iterations, in batches of `together`.
     pub(crate) fn for_turns(
         &mut self,
-        turns: GroupTurns<'e, 'ctx>,
+        turns: LoadBatch<'e, 'ctx>,
         together: u64,
         carried: CarriedValues<'ctx>,
         body: &mut TurnsBody<'_, 'e, 'ctx, 'm>,
@@ -90,7 +90,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// Returns the number of iterations per batch, for `width` elements of `bits` bits per iteration.
-    pub(crate) fn turns_together(&mut self, width: u32, bits: u32) -> u64 {
+    pub(crate) fn loads_in_flight(&mut self, width: u32, bits: u32) -> u64 {
         let of_turn = u64::from(width);
         let instructions = self.mode.threads().map_or(1, |mode| mode.instructions.max(1));
         let mut together = (BITS / (of_turn * u64::from(bits))).clamp(LEAST, MOST);
@@ -111,7 +111,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(self.define(Symbol { extent: Some(extent), level }, value))
     }
 
-    fn turn_symbol(&mut self, turns: GroupTurns<'e, 'ctx>, base: Lanes<'e, 'ctx>, extent: u64) -> SymbolId {
+    fn turn_symbol(&mut self, turns: LoadBatch<'e, 'ctx>, base: Lanes<'e, 'ctx>, extent: u64) -> SymbolId {
         let value = match turns.width {
             1 => SymbolValue::Uniform(base),
             width => SymbolValue::Lane { base, width, mask: None },

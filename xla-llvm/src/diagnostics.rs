@@ -15,7 +15,7 @@ use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use crate::own_thread;
 
 /// Context, and the diagnostics that LLVM reported in it.
-pub(crate) struct ListeningContext {
+pub(crate) struct DiagnosticContext {
     // In drop order.
     context: Context,
     reports: Box<Mutex<Reports>>,
@@ -30,11 +30,11 @@ pub(crate) struct Reports {
     pub large_frame: Option<String>,
 }
 
-impl ListeningContext {
+impl DiagnosticContext {
     /// Creates a new context.
-    pub fn new() -> ListeningContext {
+    pub fn new() -> DiagnosticContext {
         own_thread::install_handlers();
-        let this = ListeningContext { context: Context::create(), reports: Box::default() };
+        let this = DiagnosticContext { context: Context::create(), reports: Box::default() };
         this.listen();
         this
     }

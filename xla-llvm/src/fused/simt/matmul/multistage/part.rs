@@ -34,7 +34,7 @@ pub(super) struct ThreadPlace<'a> {
 }
 
 /// Tile of an operand in shared memory.
-pub(super) struct StagedPart<'e, 'ctx> {
+pub(super) struct MultistagePart<'e, 'ctx> {
     pub scalar: Scalar,
     along: Along,
     /// Number of elements per row.
@@ -62,7 +62,7 @@ struct Copy<'e, 'ctx> {
     sum: Lanes<'e, 'ctx>,
 }
 
-impl<'e, 'ctx> StagedPart<'e, 'ctx> {
+impl<'e, 'ctx> MultistagePart<'e, 'ctx> {
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         matmul: &Matmul<'m>,
@@ -78,7 +78,7 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         let bytes = matmul.bytes[side as usize];
         let (size, along) = (tiling.size(side), matmul.neighbours[side as usize].along);
         let row = if along == Along::K { tiling.depth } else { size };
-        let part = StagedPart {
+        let part = MultistagePart {
             scalar: Scalar::Int(8 * bytes as u32),
             along,
             row,
@@ -92,7 +92,7 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         };
         let rows = part.matrix_rows(s, (side, size / WARPS_ALONG), place)?;
         let (from, copies) = part.chunks(s, matmul, side, origin, place.thread)?;
-        Ok(StagedPart { from, copies, rows, ..part })
+        Ok(MultistagePart { from, copies, rows, ..part })
     }
 
     /// Returns the number of elements per chunk.

@@ -15,27 +15,27 @@ const EXPECTED: i64 = 32;
 const PHASE: i64 = 63;
 
 /// Returns whether the phase with the given parity is complete, for a barrier on the host that holds `word`.
-pub fn host_phase_is_complete(word: u64, parity: u32) -> bool {
+pub fn host_mbarrier_is_complete(word: u64, parity: u32) -> bool {
     word >> PHASE != u64::from(parity & 1)
 }
 
 /// Array of mbarriers in shared memory.
 #[derive(Clone, Copy, Debug)]
-pub struct PhaseBarriers<'ctx> {
+pub struct Mbarriers<'ctx> {
     pub(super) array: PointerValue<'ctx>,
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// Allocates `count` mbarriers in shared memory. Before use, one thread [initialises](Self::begin_phases) them and
+    /// Allocates `count` mbarriers in shared memory. Before use, one thread [initialises](Self::init_mbarrier) them and
     /// the block passes a barrier.
-    pub fn phase_barriers(&self, count: u64) -> Result<PhaseBarriers<'ctx>> {
-        Ok(PhaseBarriers { array: self.shared_array(Scalar::Int(64), count)? })
+    pub fn mbarriers(&self, count: u64) -> Result<Mbarriers<'ctx>> {
+        Ok(Mbarriers { array: self.shared_array(Scalar::Int(64), count)? })
     }
 
     /// `mbarrier.init`: initialises a barrier that expects `arrivals` arrivals per phase. Its first phase has parity 0.
-    pub fn begin_phases<'e>(
+    pub fn init_mbarrier<'e>(
         &'e self,
-        barriers: PhaseBarriers<'ctx>,
+        barriers: Mbarriers<'ctx>,
         number: Lanes<'e, 'ctx>,
         arrivals: u32,
     ) -> Result<()> {
@@ -56,7 +56,7 @@ impl<'ctx> Emitter<'ctx> {
 
     /// `fence.mbarrier_init`, `fence.proxy.async`: makes mbarriers that this thread has initialised visible to the
     /// async proxy (TMA).
-    pub fn show_phases(&self) -> Result<()> {
+    pub fn fence_mbarrier_init(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             self.effect("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;", "", &[]);
         }
@@ -64,7 +64,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// `mbarrier.arrive` (release): orders this thread's prior writes before the waiters of the phase.
-    pub fn arrive<'e>(&'e self, barriers: PhaseBarriers<'ctx>, number: Lanes<'e, 'ctx>) -> Result<()> {
+    pub fn arrive<'e>(&'e self, barriers: Mbarriers<'ctx>, number: Lanes<'e, 'ctx>) -> Result<()> {
         match self.simt()? {
             Simt::Nvptx => {
                 let address = self.element_address(barriers.array, number, Scalar::Int(64));
@@ -79,7 +79,7 @@ impl<'ctx> Emitter<'ctx> {
     /// TMA copies.
     pub fn arrive_expecting<'e>(
         &'e self,
-        barriers: PhaseBarriers<'ctx>,
+        barriers: Mbarriers<'ctx>,
         number: Lanes<'e, 'ctx>,
         bytes: u64,
     ) -> Result<()> {
@@ -98,9 +98,9 @@ impl<'ctx> Emitter<'ctx> {
 
     /// `mbarrier.try_wait.parity`: waits until the phase with the given parity (a 32-bit integer) is complete. The
     /// phase before the first one counts as complete and has parity 1.
-    pub fn wait_for_phase<'e>(
+    pub fn wait_mbarrier<'e>(
         &'e self,
-        barriers: PhaseBarriers<'ctx>,
+        barriers: Mbarriers<'ctx>,
         number: Lanes<'e, 'ctx>,
         parity: Lanes<'e, 'ctx>,
     ) -> Result<()> {
@@ -137,7 +137,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    fn arrive_on_host<'e>(&'e self, barriers: PhaseBarriers<'ctx>, number: Lanes<'e, 'ctx>) {
+    fn arrive_on_host<'e>(&'e self, barriers: Mbarriers<'ctx>, number: Lanes<'e, 'ctx>) {
         let word = self.load_lanes(barriers.array, number, Scalar::Int(64), 1, None);
         let expected = word.lshr(EXPECTED) & (i64::MAX >> EXPECTED);
         let next_phase = (word ^ i64::MIN) & !MISSING | expected;

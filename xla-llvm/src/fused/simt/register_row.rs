@@ -8,7 +8,7 @@
 
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::Symbol;
-use crate::fused::mode::{GroupKind, RowTurns, ThreadGroup};
+use crate::fused::mode::{GroupKind, RegisterRow, ThreadGroup};
 use crate::fused::tuning::row_reduce::{MOST_CODE, REGISTER_BITS};
 use crate::fused::value::SymbolValue;
 
@@ -26,7 +26,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return;
         }
         let width = width_of_turns(extent, group.threads, width);
-        let turns = self.group_turns(group, extent, width);
+        let turns = self.load_batch(group, extent, width);
         let of_thread = (turns.count + u64::from(turns.last.is_some())) * u64::from(width);
         let fits = of_thread * u64::from(bits) <= REGISTER_BITS
             && of_thread * instructions as u64 <= MOST_CODE
@@ -49,7 +49,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         });
         let symbols = symbols.collect();
         if let Some(mode) = self.mode.threads() {
-            mode.row = Some(RowTurns { extent, width, level, symbols, last: turns.last });
+            mode.row = Some(RegisterRow { extent, width, level, symbols, last: turns.last });
         }
     }
 
@@ -61,7 +61,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// Returns the unrolled iterations of a loop over `extent` elements, if that is the row.
-    pub(crate) fn row_turns(&mut self, extent: u64) -> Option<RowTurns<'e, 'ctx>> {
+    pub(crate) fn register_row(&mut self, extent: u64) -> Option<RegisterRow<'e, 'ctx>> {
         let depth = self.depth();
         let row = self.mode.threads()?.row.as_ref()?;
         (row.extent == extent && depth >= row.level).then(|| row.clone())
