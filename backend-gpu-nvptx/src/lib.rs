@@ -1,8 +1,8 @@
 //! The NVIDIA GPU backend: HLO to PTX through LLVM, run by the CUDA driver or emulated on the host.
 //!
 //! ```text
-//! compile          with LLVM                                                   compiler.rs
-//!   run_hlo_passes   the standard stages with the GPU's profile                capabilities.rs, gpu_profile.rs
+//! compile          with LLVM                                                   compiler/
+//!   run_hlo_passes   the standard stages with the GPU's profile                capabilities.rs, gpu_profile/
 //!   run_backend      ThunkSequence: each thunk a command sequence              lowering/
 //!                    kernels -> LLVM modules -> PTX, or code for the host      lowering/codegen.rs
 //! serialize, load  code, commands and recorded lowerings with the module       program/

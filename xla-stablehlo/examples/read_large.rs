@@ -99,7 +99,7 @@ fn text(layers: usize) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// The same program as an artifact.
+/// Returns the program as a portable artifact.
 fn bytecode(layers: usize) -> Vec<u8> {
     let mut file = File::new();
     file.producer = "StableHLO_v1.13.7";

@@ -196,7 +196,7 @@ fn rows_that_are_kept_in_scratch_memory() {
     );
 }
 
-/// Where masks are branches, the last columns are computed one by one; the sum of each used to overwrite its
+/// If masks are branches, the last columns are computed one by one; the sum of each used to overwrite its
 /// neighbours.
 #[test]
 fn sums_of_columns_that_fill_no_vector() {

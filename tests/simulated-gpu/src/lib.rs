@@ -3,7 +3,7 @@
 //! ```text
 //! abi            driver API: the exported functions that a program loads from the library
 //!   libraries    interface for simulated cuBLAS, cuDNN and cuFFT
-//!   driver       memory, streams, events and graphs; schedules work as late and in as unusual an order as the API allows
+//!   driver       memory, streams, events and graphs; schedules work as late and as unusually as the API allows
 //!     machine    device: memory, blocks, threads, and detection of their errors
 //!       code     decoded kernels
 //!         ptx    lexer and parser of PTX text

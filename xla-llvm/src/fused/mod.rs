@@ -12,8 +12,8 @@
 //!   simt/       targets with threads
 //!     elementwise       one thread per few neighbouring elements
 //!     row_reduce        one thread group per row: reductions, softmax, layer norm
-//!     load_batch       loops of a thread group with several loads in flight
-//!     register_row         rows that stay in registers from one reduction to the next
+//!     load_batch        loops of a thread group with several loads in flight
+//!     register_row      rows that stay in registers from one reduction to the next
 //!     matmul/           one block per tile of a dot or convolution; memory-bound skinny ones; split-K;
 //!                       alternatives: other tile sizes, to be measured
 //!     attention/        one block per tile of queries, looping over all keys and values; memory-bound decoding of few

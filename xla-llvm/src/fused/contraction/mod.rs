@@ -1,15 +1,15 @@
 //! Dots and convolutions as GEMMs for all targets; for CPUs with vectors, register-blocked GEMM kernels.
 //!
 //! ```text
-//! matmul.rs    batch, M, N, K, and the indices of operands and results in terms of them; also used by `simt`
-//! bulk.rs      TMA layouts of operands on GPUs
-//! axes.rs      merging of dimensions into loops
-//! tiling.rs    tile sizes, packing of operands, blocks of columns
-//! job.rs       one GEMM of the batch: indices of elements, scratch memory
-//! blocks.rs    the loop nest: blocks of columns, row tiles, panels
-//! panels.rs    packing of operands into scratch memory, ordered as tiles read them
-//! along_k.rs   one tile of operands that are contiguous along K: lanes are steps of K
-//! tile.rs      one tile: the loop over K, its accumulators in registers, and its results
+//! matmul.rs        batch, M, N, K, and the indices of operands and results in terms of them; also used by `simt`
+//! tma_layout.rs    TMA layouts of operands on GPUs
+//! axes.rs          merging of dimensions into loops
+//! tiling.rs        tile sizes, packing of operands, blocks of columns
+//! batch_matmul.rs  one GEMM of the batch: indices of elements, scratch memory
+//! blocks.rs        the loop nest: blocks of columns, row tiles, panels
+//! panels.rs        packing of operands into scratch memory, ordered as tiles read them
+//! along_k.rs       one tile of operands that are contiguous along K: lanes are steps of K
+//! tile.rs          one tile: the loop over K, its accumulators in registers, and its results
 //! ```
 
 mod along_k;
