@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
 /// An index map from a fusion's loop to a member's elements, through which the fusion evaluates the member.
@@ -77,6 +78,35 @@ pub fn of_operand(
     ElementAccess { index_map, evaluations, in_order }
 }
 
+/// Returns the accesses of a kernel's loop to the instructions in its body. An instruction keeps only one of the accesses
+/// that are not at the loop's index.
+///
+/// Callers ask only whether such an access exists, and a chain of n softmaxes has 3^n of them. One is enough: an access
+/// that leaves the loop's index never returns to it, except for single elements, whatever its index map.
+pub fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
+    let mut accesses: SecondaryMap<InstrId, Vec<ElementAccess>> = SecondaryMap::default();
+    let root = body.root();
+    match body[root].op() {
+        Op::Tuple(_) => body[root].operands().iter().for_each(|&r| accesses[r].push(ElementAccess::root(1.0))),
+        _ => accesses[root].push(ElementAccess::root(1.0)),
+    }
+    for id in body.post_order().into_iter().rev().filter(|&id| !matches!(body[id].op(), Op::Tuple(_))) {
+        for access in accesses[id].clone() {
+            for (position, &o) in body[id].operands().iter().enumerate() {
+                let read = of_operand(body, id, position, access, id == root);
+                let is_known = |a: &ElementAccess| match read.is_loop_index() {
+                    true => a.index_map == read.index_map,
+                    false => !a.is_loop_index(),
+                };
+                if !accesses[o].iter().any(is_known) {
+                    accesses[o].push(read);
+                }
+            }
+        }
+    }
+    accesses
+}
+
 /// Returns the evaluations of a value that is broadcast to the dimensions of `user`. It is hoisted out of the
 /// dimensions inside of all its own.
 fn hoisted(computation: &Computation, user: InstrId, dimensions: &[usize], evaluations: f64) -> (f64, bool) {
@@ -136,4 +166,52 @@ fn mapped(computation: &Computation, user: InstrId, position: usize, index_map: 
         _ => {}
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::accesses;
+
+    /// `steps` normalisations of rows, each of which reads the one before at the loop's index and by its sum.
+    fn normalizations(steps: usize) -> String {
+        let last = steps;
+        let step = |i: usize| {
+            let next = i + 1;
+            format!(
+                "s{i} = f32[9] reduce(v{i}, zero), dimensions={{1}}, to_apply=add
+  b{i} = f32[9,50] broadcast(s{i}), dimensions={{0}}
+  v{next} = f32[9,50] divide(v{i}, b{i})
+"
+            )
+        };
+        let steps: String = (0..steps).map(step).collect();
+        format!(
+            "HloModule m
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+ENTRY main {{
+  v0 = f32[9,50] parameter(0)
+  zero = f32[] constant(0)
+{steps}  ROOT root = f32[9,50] negate(v{last})
+}}
+"
+        )
+    }
+
+    #[test]
+    fn normalizations_in_a_chain_have_few_accesses() {
+        let module = xla_hlo::text::parse_module(&normalizations(20)).expect("a module");
+        let body = module.entry();
+        let accesses = accesses(body);
+        assert_eq!(accesses[body.root()].len(), 1);
+        assert!(accesses[body.root()][0].is_loop_index());
+        let [argument] = body.parameters() else { panic!("one parameter") };
+        let of_argument = &accesses[*argument];
+        assert_eq!(of_argument.iter().filter(|a| a.is_loop_index()).count(), 1);
+        assert_eq!(of_argument.iter().filter(|a| !a.is_loop_index()).count(), 1);
+        assert!(body.ids().all(|id| accesses[id].len() <= 2));
+    }
 }

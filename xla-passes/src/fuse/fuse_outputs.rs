@@ -13,11 +13,10 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 
-use super::access::{ElementAccess, is_elementwise, of_operand};
+use super::access::{ElementAccess, accesses, is_elementwise};
 use super::fuse_rows::{Kernel, merged, replace};
 use super::order::TopologicalOrder;
 use super::{programs, rules};
@@ -314,27 +313,6 @@ pub(super) fn reads_in_place(module: &Module, graph: &Computation, kernel: Instr
     let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
     let parameters = positions.map(|(position, _)| body.parameters()[position]);
     parameters.into_iter().all(|p| accesses[p].iter().all(ElementAccess::is_loop_index))
-}
-
-/// Returns the accesses of a kernel's loop to the instructions in its body.
-fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
-    let mut accesses: SecondaryMap<InstrId, Vec<ElementAccess>> = SecondaryMap::default();
-    let root = body.root();
-    match body[root].op() {
-        Op::Tuple(_) => body[root].operands().iter().for_each(|&r| accesses[r].push(ElementAccess::root(1.0))),
-        _ => accesses[root].push(ElementAccess::root(1.0)),
-    }
-    for id in body.post_order().into_iter().rev().filter(|&id| !matches!(body[id].op(), Op::Tuple(_))) {
-        for access in accesses[id].clone() {
-            for (position, &o) in body[id].operands().iter().enumerate() {
-                let read = of_operand(body, id, position, access, id == root);
-                if !accesses[o].iter().any(|a| a.index_map == read.index_map) {
-                    accesses[o].push(read);
-                }
-            }
-        }
-    }
-    accesses
 }
 
 /// Merges two kernels into one that writes the results of both. Returns its id.

@@ -15,11 +15,14 @@ fn parse(text: &str) -> Module {
 }
 
 fn run(module: &mut Module, passes: &str) -> Result<()> {
-    let profile = TargetProfile::generic();
-    let cx = PassContext::new(&profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
+    run_for(&TargetProfile::generic(), module, passes)
+}
+
+fn run_for(profile: &TargetProfile, module: &mut Module, passes: &str) -> Result<()> {
+    let cx = PassContext::new(profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
     let pipeline = match passes {
-        "standard" => stages::standard(&profile),
-        "canonicalize" => stages::canonicalize(&profile),
+        "standard" => stages::standard(profile),
+        "canonicalize" => stages::canonicalize(profile),
         names => registry::pipeline(names.split(", ")).unwrap(),
     };
     pipeline.run(module, &cx).map(|_| ())
@@ -120,6 +123,30 @@ fn functions_that_call_one_twice() {
     let mut module = doubling(60, call, entry);
     run(&mut module, "standard").unwrap();
     assert!(module.instruction_count() < 200, "{module}");
+}
+
+#[test]
+fn rows_normalized_in_a_chain() {
+    let mut text = "HloModule m
+        max { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT r = f32[] maximum(x, y) }
+        ENTRY e {
+          v0 = f32[9,50] parameter(0)
+          z = f32[] constant(-inf)\n"
+        .to_string();
+    for i in 0..50 {
+        writeln!(text, "m{i} = f32[9] reduce(v{i}, z), dimensions={{1}}, to_apply=max").unwrap();
+        writeln!(text, "b{i} = f32[9,50] broadcast(m{i}), dimensions={{0}}").unwrap();
+        writeln!(text, "v{} = f32[9,50] subtract(v{i}, b{i})", i + 1).unwrap();
+    }
+    let before = parse(&format!("{text}ROOT r = f32[9,50] negate(v50) }}"));
+    let mut after = before.clone();
+    let mut profile = TargetProfile::generic();
+    profile.fusion.row_kernels = true;
+    run_for(&profile, &mut after, "standard").unwrap();
+    let reductions = |module: &Module| module.entry().iter().filter(|(_, i)| matches!(i.op(), Op::Reduce(_))).count();
+    assert_eq!((reductions(&before), reductions(&after)), (50, 0), "{after}");
+    let (old, new) = (evaluate(&before, 0, false, 1 << 24), evaluate(&after, 0, false, 1 << 24));
+    assert_eq!(difference(&old.unwrap(), &new.unwrap(), false), None);
 }
 
 #[test]
