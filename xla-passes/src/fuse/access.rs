@@ -78,8 +78,8 @@ pub fn of_operand(
     ElementAccess { index_map, evaluations, in_order }
 }
 
-/// Returns the accesses of a kernel's loop to the instructions in its body. An instruction keeps only one of the accesses
-/// that are not at the loop's index.
+/// Returns the accesses of a kernel's loop to the instructions in its body. Of the accesses that are not at the loop's
+/// index, an instruction keeps only one.
 ///
 /// Callers ask only whether such an access exists, and a chain of n softmaxes has 3^n of them. One is enough: an access
 /// that leaves the loop's index never returns to it, except for single elements, whatever its index map.
