@@ -18,8 +18,8 @@ pub struct CpuOptions {
     pub cpu: TargetCpu,
     /// Whether memory gets different contents at each allocation, and a kernel's stack and masked lanes at each
     /// compilation. If results depend on uninitialised memory, they then differ between runs or between compilations.
-    /// In addition, kernels that store results over their inputs are executed at compile time and must return the same
-    /// bits as with separate memory.
+    /// On Linux, an access past the end of an allocation ends the process. In addition, kernels that store results over
+    /// their inputs are executed at compile time and must return the same bits as with separate memory.
     pub dirty: bool,
     /// Helper threads for parallel loops; by default the process's rayon pool. The calling thread takes part in its own
     /// loops, and does not wait for helpers that have not started.

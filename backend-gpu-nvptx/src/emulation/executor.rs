@@ -35,10 +35,11 @@ impl SharedState {
 }
 
 impl EmulatedGpu {
-    /// Creates the only device of the platform with this name.
+    /// Creates the only device of the platform with this name. Its memory is dirty and guarded, so that tests find
+    /// kernels that read uninitialised memory or past the end of an allocation.
     pub fn new(platform: &str) -> EmulatedGpu {
         let inner = HostExecutor::new(platform, 0, PoolLimits::default()).with_attribute("emulates", "a GPU");
-        EmulatedGpu { inner, shared: Arc::default() }
+        EmulatedGpu { inner: inner.with_dirty_memory(PoolLimits::default()), shared: Arc::default() }
     }
 }
 

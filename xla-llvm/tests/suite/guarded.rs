@@ -13,43 +13,46 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
+use xla_service::host::{HostMemory, MEMORY_ALIGNMENT, MemoryPool, PoolLimits};
 
 use crate::masked::level;
 
 type Entry = unsafe extern "C" fn(*const *mut u8, i64, i64);
 
-/// Number of guard bytes on each side.
+/// Number of guard bytes before the memory.
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xcd;
 /// Byte of results that no work item has written.
 const UNTOUCHED: u8 = 0xee;
 
-/// Memory aligned to 64 bytes, between guard bytes.
+/// Memory aligned to 64 bytes, between guard bytes. After the last multiple of 64 follows a page that cannot be
+/// accessed: a read there ends the process.
 struct Guarded {
-    bytes: Vec<u8>,
-    start: usize,
+    memory: HostMemory,
     len: usize,
 }
 
 impl Guarded {
     fn new(content: &[u8]) -> Guarded {
-        let mut bytes = vec![GUARD_BYTE; content.len() + 2 * GUARD + 64];
-        let start = GUARD + bytes[GUARD..].as_ptr().align_offset(64);
-        bytes[start..start + content.len()].copy_from_slice(content);
-        Guarded { bytes, start, len: content.len() }
+        let pool = MemoryPool::dirty(PoolLimits::default());
+        let memory = pool.allocate(GUARD + content.len().next_multiple_of(MEMORY_ALIGNMENT)).unwrap();
+        let mut guarded = Guarded { memory, len: content.len() };
+        guarded.memory.bytes_mut().fill(GUARD_BYTE);
+        guarded.fill(content);
+        guarded
     }
 
     fn pointer(&mut self) -> *mut u8 {
-        self.bytes[self.start..].as_mut_ptr()
+        self.memory.bytes_mut()[GUARD..].as_mut_ptr()
     }
 
     fn fill(&mut self, content: &[u8]) {
-        self.bytes[self.start..self.start + self.len].copy_from_slice(content);
+        self.memory.bytes_mut()[GUARD..][..self.len].copy_from_slice(content);
     }
 
     /// Returns the content, or `None` if a guard byte was overwritten.
     fn content(&self) -> Option<&[u8]> {
-        let (front, rest) = self.bytes.split_at(self.start);
+        let (front, rest) = self.memory.bytes().split_at(GUARD);
         let (content, behind) = rest.split_at(self.len);
         front.iter().chain(behind).all(|&byte| byte == GUARD_BYTE).then_some(content)
     }

@@ -24,6 +24,8 @@ pub(super) struct HostBlock {
     /// First aligned byte, less than `MEMORY_ALIGNMENT` after the base.
     start: NonNull<u8>,
     size: usize,
+    /// Bytes of the mapping that holds the block; 0 for one of the allocator.
+    mapped: usize,
 }
 
 // SAFETY: a block owns its memory and has no thread affinity; shared references to it only allow reading.
@@ -49,7 +51,36 @@ impl HostBlock {
         // SAFETY: padding < MEMORY_ALIGNMENT, and the allocation is MEMORY_ALIGNMENT bytes longer than size, so the
         // pointer is inside of it.
         let start = unsafe { base.add(padding) };
-        Some(HostBlock { base, start, size })
+        Some(HostBlock { base, start, size, mapped: 0 })
+    }
+
+    /// A block of zeros in pages of its own, in front of a page that cannot be accessed: a read or write behind the
+    /// last multiple of [`MEMORY_ALIGNMENT`] ends the process. `None` if the system has no memory for it.
+    #[cfg(target_os = "linux")]
+    pub fn guarded(size: usize) -> Option<HostBlock> {
+        use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+        let page = rustix::param::page_size();
+        let usable = size.max(1).checked_next_multiple_of(page)?;
+        let mapped = usable.checked_add(page)?;
+        // SAFETY: new pages at a place that the system chooses are used by no one.
+        let pages = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped, ProtFlags::empty(), MapFlags::PRIVATE) };
+        let base = NonNull::new(pages.ok()?.cast::<u8>())?;
+        // SAFETY: the range is the mapping without its last page.
+        if unsafe { mprotect(base.as_ptr().cast(), usable, MprotectFlags::READ | MprotectFlags::WRITE) }.is_err() {
+            // SAFETY: the mapping was made above, and nothing refers to it.
+            unsafe { munmap(base.as_ptr().cast(), mapped) }.unwrap_or_default();
+            return None;
+        }
+        // SAFETY: `size` bytes are usable, and so are those up to the next multiple of the alignment, which divides a
+        // page.
+        let start = unsafe { base.add(usable - size.next_multiple_of(MEMORY_ALIGNMENT)) };
+        Some(HostBlock { base, start, size, mapped })
+    }
+
+    /// A block of zeros: other systems have no guard.
+    #[cfg(not(target_os = "linux"))]
+    pub fn guarded(size: usize) -> Option<HostBlock> {
+        HostBlock::new(size)
     }
 
     /// Returns the number of usable bytes.
@@ -97,6 +128,12 @@ fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 
 impl Drop for HostBlock {
     fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        if self.mapped > 0 {
+            // SAFETY: base is a mapping of so many bytes, made by `guarded`, and the block was its only user.
+            unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.mapped) }.unwrap_or_default();
+            return;
+        }
         if let Some(layout) = request(self.size) {
             // SAFETY: base came from `alloc_zeroed` with this very layout, since size never changes.
             unsafe { dealloc(self.base.as_ptr(), layout) };
@@ -110,8 +147,10 @@ mod tests {
 
     #[test]
     fn blocks_are_aligned_zero_and_writable() {
-        for size in [0, 1, 63, 64, 65, 4096, 100_000] {
-            let mut block = HostBlock::new(size).unwrap();
+        let make = [HostBlock::new, HostBlock::guarded];
+        for (size, make) in [0, 1, 63, 64, 65, 4096, 100_000].into_iter().flat_map(|size| make.map(|make| (size, make)))
+        {
+            let mut block = make(size).unwrap();
             assert_eq!(block.start().as_ptr() as usize % MEMORY_ALIGNMENT, 0);
             assert_eq!(block.bytes().len(), size);
             assert!(block.bytes().iter().all(|&b| b == 0));
@@ -121,8 +160,21 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn guarded_blocks_end_at_a_page() {
+        for size in [1, 64, 100, 4096, 5000] {
+            let block = HostBlock::guarded(size).unwrap();
+            let end = block.start().as_ptr().addr() + size;
+            let page = rustix::param::page_size();
+            assert_eq!(end.next_multiple_of(MEMORY_ALIGNMENT) % page, 0);
+            assert!(block.mapped >= size + page);
+        }
+    }
+
+    #[test]
     fn impossible_sizes_are_refused() {
         assert!(HostBlock::new(usize::MAX).is_none());
         assert!(HostBlock::new(usize::MAX / 2).is_none());
+        assert!(HostBlock::guarded(usize::MAX).is_none());
     }
 }

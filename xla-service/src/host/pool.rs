@@ -85,7 +85,8 @@ impl MemoryPool {
     }
 
     /// Creates an empty pool that fills memory at each allocation with one of a few bytes that encode NaN, large or
-    /// invalid numbers of most types. Reads of uninitialised memory then return different values each time.
+    /// invalid numbers of most types. Reads of uninitialised memory then return different values each time. Each
+    /// allocation is a [guarded](HostBlock::guarded) block, which is never reused.
     pub fn dirty(limits: PoolLimits) -> MemoryPool {
         MemoryPool(Arc::new(SharedPool { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }
@@ -93,16 +94,19 @@ impl MemoryPool {
     /// Allocates memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or those of an earlier
     /// user.
     pub fn allocate(&self, size: usize) -> Result<HostMemory> {
-        let class = SizeClass::of(size).ok_or_else(|| self.exhausted(size))?;
+        let is_dirty = self.0.dirtied.is_some();
+        let class = if is_dirty { SizeClass::exact(size) } else { SizeClass::of(size) };
+        let class = class.ok_or_else(|| self.exhausted(size))?;
         if let Some(block) = self.take_warm(class) {
             return Ok(self.wrap(block, size));
         }
         // Freed outside the lock: returning pages to the system is slow.
         let evicted = self.reserve(class, size)?;
         drop(evicted);
-        let block = HostBlock::new(class.bytes).or_else(|| {
+        let make = if is_dirty { HostBlock::guarded } else { HostBlock::new };
+        let block = make(class.bytes).or_else(|| {
             self.trim();
-            HostBlock::new(class.bytes)
+            make(class.bytes)
         });
         let Some(block) = block else {
             self.state().stats.bytes_in_use -= class.bytes;
@@ -167,7 +171,7 @@ impl MemoryPool {
         let mut state = self.state();
         state.stats.bytes_in_use -= bytes;
         match SizeClass::of(bytes) {
-            Some(class) if bytes <= self.0.limits.retained => {
+            Some(class) if bytes <= self.0.limits.retained && self.0.dirtied.is_none() => {
                 state.evict_to(self.0.limits.retained - bytes, &mut evicted);
                 state.keep(class, block);
             }
@@ -237,6 +241,11 @@ struct SizeClass {
 
 impl SizeClass {
     const FINE_LIMIT: usize = 4 * MEMORY_ALIGNMENT;
+
+    /// The size alone, in a pool that keeps nothing.
+    fn exact(size: usize) -> Option<SizeClass> {
+        Some(SizeClass { index: 0, bytes: size.max(1).checked_next_multiple_of(MEMORY_ALIGNMENT)? })
+    }
 
     fn of(size: usize) -> Option<SizeClass> {
         let size = size.max(1);
@@ -390,6 +399,10 @@ mod tests {
         };
         let bytes: Vec<u8> = (0..8).map(|_| held(&pool)).collect();
         assert!(bytes.windows(2).filter(|pair| pair[0] != pair[1]).count() >= 4, "{bytes:?}");
+        // Blocks are as large as they must be, and none of them is handed out again.
+        let _held = pool.allocate(300).unwrap();
+        let stats = pool.stats();
+        assert_eq!((stats.bytes_in_use, stats.bytes_pooled, stats.pool_hits), (320, 0, 0));
     }
 
     #[test]
