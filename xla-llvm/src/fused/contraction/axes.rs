@@ -95,3 +95,17 @@ impl Axis {
         exprs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_loop_is_over_more_than_one_element() {
+        let inner = |axis: Axis| (axis.outer, axis.extent);
+        assert_eq!(inner(Axis::apart(&[7, 5, 1])), (vec![7, 1], 5));
+        assert_eq!(inner(Axis::longest_apart(&[7, 5, 1])), (vec![5, 1], 7));
+        assert_eq!(inner(Axis::apart(&[1, 1])), (vec![1], 1));
+        assert_eq!(inner(Axis::apart(&[])), (vec![], 1));
+    }
+}

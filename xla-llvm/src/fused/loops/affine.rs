@@ -340,6 +340,8 @@ mod tests {
         let groups = reshape_groups(&[4, 128, 768], &[512, 3, 256]);
         assert_eq!(groups, vec![(0..2, 0..1), (2..3, 1..3)]);
         assert_eq!(reshape_groups(&[6], &[1, 6]), vec![(0..1, 0..2)]);
+        assert_eq!(reshape_groups(&[6, 5], &[2, 3, 5]), vec![(0..1, 0..2), (1..2, 2..3)]);
+        assert_eq!(reshape_groups(&[2, 3, 5], &[6, 5]), vec![(0..2, 0..1), (2..3, 1..2)]);
         assert_eq!(reshape_groups(&[], &[1, 1]), vec![(0..0, 0..1), (0..0, 1..2)]);
     }
 }

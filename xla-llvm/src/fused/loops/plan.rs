@@ -30,12 +30,9 @@ pub(crate) struct LoopPlan {
 }
 
 impl LoopPlan {
-    /// Creates a plan with one variable and one loop per dimension.
+    /// Creates a plan with one variable per dimension, and without loops until variables are [merged](Self::merged).
     pub fn new(dims: &[usize]) -> LoopPlan {
-        let mut plan =
-            LoopPlan { dims: dims.iter().map(|&d| vec![d as u64]).collect(), groups: Vec::new(), across: None };
-        plan.groups = (0..dims.len()).map(|i| i..i + 1).collect();
-        plan
+        LoopPlan { dims: dims.iter().map(|&d| vec![d as u64]).collect(), groups: Vec::new(), across: None }
     }
 
     /// Returns the extents of all variables, outermost first.
@@ -92,7 +89,6 @@ impl LoopPlan {
                 if number == at {
                     let extent = extents[i];
                     extents.splice(i..=i, [extent / factor, factor]);
-                    plan.groups = (0..self.extents().len() + 1).map(|i| i..i + 1).collect();
                     return Some(plan);
                 }
                 number += 1;
