@@ -31,6 +31,8 @@ mod masked;
 mod overwrites;
 #[path = "suite/pads.rs"]
 mod pads;
+#[path = "suite/plans.rs"]
+mod plans;
 #[path = "suite/programs.rs"]
 mod programs;
 #[cfg(target_arch = "x86_64")]

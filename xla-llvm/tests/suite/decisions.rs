@@ -4,15 +4,16 @@ use std::fmt::Write;
 
 use xla_hlo::ElementType;
 use xla_hlo::text::parse_module;
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 
 use crate::contractions::dot;
-use crate::strategies::emitted;
+use crate::strategies::{described, emitted, emitted_with};
 
-/// Appends the strategies of a program on GPUs without and with wgmma, on one line if they are equal.
+/// Appends the strategies and launches of a program on GPUs without and with wgmma, on one line if they are equal.
 fn of_threads(table: &mut String, name: &str, text: &str) {
     let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let strategies = ["sm_90", "sm_90a"].map(|cpu| emitted(name, &module, &Target::nvptx(cpu).unwrap()).0);
+    let strategies = ["sm_90", "sm_90a"].map(|cpu| described(&emitted(name, &module, &Target::nvptx(cpu).unwrap()).0));
     let [first, second] = &strategies;
     writeln!(table, "{name}\n  {first}").unwrap();
     if first != second {
@@ -53,6 +54,8 @@ fn tiles_of_matmuls() {
     let mut table = dots("mk,kn", ElementType::F32, &few);
     table += &dots("mk,kn", ElementType::F64, &few[8..]);
     table += &dots("mk,kn", ElementType::C128, &few[8..11]);
+    table += &dots("mk,kn", ElementType::S8, &few[8..11]);
+    table += &dots("mk,kn", ElementType::U16, &few[8..11]);
     table += &dots("mk,kn", ElementType::BF16, &few);
     table += &dots("km,nk", ElementType::F16, &few[8..]);
     let runs = [[128, 64, 128], [128, 63, 128], [128, 68, 128], [127, 64, 128], [64, 64, 64], [63, 64, 64]];
@@ -88,10 +91,13 @@ fn skinny_matmuls() {
     insta::assert_snapshot!("skinny-decisions", table);
 }
 
-/// Returns the program of an entry's body, with a sum computation.
+/// Returns the program of an entry's body, with a sum and two comparisons.
 fn program(body: &str) -> String {
     format!(
-        "HloModule program\nsum {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}\n\
+        "HloModule program
+         sum {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+         keeps {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=GE }}
+         before {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }}
          ENTRY main {{ {body} }}\n"
     )
 }
@@ -138,4 +144,119 @@ fn elements_of_threads() {
         of_threads(&mut table, &format!("transpose {rows} x {columns}"), &program(&body));
     }
     insta::assert_snapshot!("thread-decisions", table);
+}
+
+/// Values of rows that a processor keeps in scratch memory: costly ones that two loops want, as far as there is room.
+#[test]
+fn values_kept_of_rows() {
+    let of_row = "z = f32[] constant(0) s = f32[4] reduce(v, z), dimensions={1}, to_apply=sum
+                  b = f32[4,$N] broadcast(s), dimensions={0}";
+    let costly = format!("v = f32[4,$N] exponential(x) {of_row} ROOT r = f32[4,$N] divide(v, b)");
+    let cheap = format!("v = f32[4,$N] negate(x) {of_row} ROOT r = f32[4,$N] divide(v, b)");
+    let once = format!("v = f32[4,$N] exponential(x) {of_row} ROOT r = f32[4,$N] divide(x, b)");
+    let two = format!(
+        "u = f32[4,$N] exponential(x) v = f32[4,$N] tanh(u) {of_row} w = f32[4,$N] divide(v, b)
+         ROOT r = f32[4,$N] add(w, u)"
+    );
+    // Two rows of bytes are more than there is memory for from half as many elements on.
+    let mut table = String::new();
+    for (name, body) in [("costly", costly), ("cheap", cheap), ("wanted once", once), ("two", two)] {
+        for extent in [100, 16_384, 16_385, 32_768, 32_769] {
+            let text = program(&format!("x = f32[4,$N] parameter(0) {body}").replace("$N", &extent.to_string()));
+            let (kernel, _) = emitted(name, &parse_module(&text).unwrap(), &Target::whole("x86-64-v3").unwrap());
+            writeln!(table, "{name}, rows of {extent}\n  {}", described(&kernel)).unwrap();
+        }
+    }
+    insta::assert_snapshot!("row-decisions", table);
+}
+
+/// Work items of loops that threads share: rows, or chunks of rows where nothing is reduced again for each of them.
+#[test]
+fn work_items_of_shared_loops() {
+    let mut table = String::new();
+    for body in [
+        "x = f32[2,$N] parameter(0) ROOT r = f32[2,$N] negate(x)",
+        "x = f32[$N,2] parameter(0) ROOT r = f32[2,$N] transpose(x), dimensions={1,0}",
+        "x = f32[2,$N] parameter(0) z = f32[] constant(0) s = f32[2] reduce(x, z), dimensions={1}, to_apply=sum
+         b = f32[2,$N] broadcast(s), dimensions={0} ROOT r = f32[2,$N] divide(x, b)",
+        "x = f32[$N,8] parameter(0) z = f32[] constant(0) ROOT r = f32[$N] reduce(x, z), dimensions={1}, to_apply=sum",
+        "x = f32[8,$N] parameter(0) z = f32[] constant(0) ROOT r = f32[$N] reduce(x, z), dimensions={0}, to_apply=sum",
+        "x = f32[2,8,$N] parameter(0) z = f32[] constant(0)
+         ROOT r = f32[2,$N] reduce(x, z), dimensions={1}, to_apply=sum",
+        "x = f32[$N] parameter(0) z = f32[] constant(0) ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum",
+    ] {
+        writeln!(table, "{}", body.split("ROOT").last().unwrap().trim()).unwrap();
+        for extent in [7, 64, 4096, 4097, 100_000] {
+            let module = parse_module(&program(body).replace("$N", &extent.to_string())).unwrap();
+            let options = EmitOptions { threads: 8, ..EmitOptions::default() };
+            let (kernel, _) = emitted_with("", &module, &Target::whole("x86-64-v3").unwrap(), options);
+            writeln!(table, "  {extent}: {}", described(&kernel)).unwrap();
+        }
+    }
+    insta::assert_snapshot!("work-item-decisions", table);
+}
+
+/// Costs of operations, by which loops are spread over threads.
+#[test]
+fn costs() {
+    let mut table = String::new();
+    for body in [
+        "x = f32[100] parameter(0) ROOT r = f32[100] negate(x)",
+        "x = f32[100] parameter(0) ROOT r = f32[100] sqrt(x)",
+        "x = f32[100] parameter(0) ROOT r = f32[100] tanh(x)",
+        "x = f32[100] parameter(0) ROOT r = f32[100] add(x, x)",
+        "x = f32[100] parameter(0) ROOT r = f32[100] divide(x, x)",
+        "x = f32[100] parameter(0) ROOT r = f32[100] power(x, x)",
+        "x = f32[20,5] parameter(0) z = f32[] constant(0) ROOT r = f32[20] reduce(x, z), dimensions={1}, to_apply=sum",
+        "x = f32[100] parameter(0) z = f32[] constant(0)
+         ROOT r = f32[100] reduce-window(x, z), window={size=100 pad=99_0}, to_apply=sum",
+        "x = f32[102] parameter(0) z = f32[] constant(0)
+         ROOT r = f32[100] reduce-window(x, z), window={size=3}, to_apply=sum",
+        "x = f32[12] parameter(0) s = f32[4] parameter(1) z = f32[] constant(0)
+         ROOT r = f32[12] select-and-scatter(x, s, z), window={size=3 stride=3}, select=keeps, scatter=sum",
+        "x = f32[2,64] parameter(0) ROOT r = f32[2,64] sort(x), dimensions={1}, to_apply=before",
+        "x = f32[2,64] parameter(0) ROOT r = (f32[2,3], s32[2,3]) topk(x), k=3, largest=true",
+        "x = f32[6,10] parameter(0) y = f32[10,5] parameter(1)
+         ROOT r = f32[6,5] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "x = f32[1,9,9,2] parameter(0) y = f32[3,3,2,4] parameter(1)
+         ROOT r = f32[1,7,7,4] convolution(x, y), window={size=3x3}, dim_labels=b01f_01io->b01f",
+    ] {
+        let text = program(body);
+        let (kernel, _) = emitted("", &parse_module(&text).unwrap(), &Target::whole("x86-64").unwrap());
+        let root = body.split("ROOT").last().unwrap().trim();
+        writeln!(table, "{root}\n  work {:.1}", kernel.work).unwrap();
+    }
+    insta::assert_snapshot!("cost-decisions", table);
+}
+
+/// Attentions in tiles: of operands in rows of whole chunks, with heads of whole fragments.
+#[test]
+fn attentions() {
+    let text = include_str!("../data/strategies/attention.hlo");
+    let turned = |name: &str, shape: &str, turned: &str, dims: [&str; 2]| {
+        let dots = |line: &str| line.contains(" dot(") && line.contains(name);
+        let lines = text.lines().map(|line| match line {
+            line if line.contains(&format!("{name} = ")) => line.replace(shape, turned),
+            line if dots(line) => line.replace(dims[0], dims[1]),
+            line => line.to_string(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let cases = [
+        ("rows", text.to_string()),
+        ("turned q", turned("q", "[2,128,64]", "[2,64,128]", ["lhs_contracting_dims={2}", "lhs_contracting_dims={1}"])),
+        ("turned k", turned("k", "[2,256,64]", "[2,64,256]", ["rhs_contracting_dims={2}", "rhs_contracting_dims={1}"])),
+        ("turned v", turned("v", "[2,256,64]", "[2,64,256]", ["rhs_contracting_dims={1}", "rhs_contracting_dims={2}"])),
+        ("heads of 48", text.replace(",64]", ",48]")),
+        ("heads of 56", text.replace(",64]", ",56]")),
+        ("heads of 256", text.replace(",64]", ",256]")),
+        ("heads of 512", text.replace(",64]", ",512]")),
+        ("65 queries", text.replace("128", "65")),
+        ("257 keys", text.replace("256", "257")),
+        ("f16", text.replace("bf16", "f16")),
+        ("f32", text.replace("bf16", "f32")),
+    ];
+    let mut table = String::new();
+    cases.iter().for_each(|(name, text)| of_threads(&mut table, name, text));
+    insta::assert_snapshot!("attention-decisions", table);
 }

@@ -51,6 +51,17 @@ fn programs(strategy: &str, bodies: &[&str]) {
     }
 }
 
+/// An array of one vector, which other lanes read reversed under a condition of whole rows.
+#[test]
+fn reversals_of_one_vector_in_a_concatenation() {
+    for extent in [4, 8, 16] {
+        let body = "x = $T[1,$E] parameter(0) y = $T[20,$E] parameter(1)
+             s = $T[1,$E] reverse(x), dimensions={1} t = $T[20,$E] reverse(y), dimensions={0,1}
+             ROOT r = $T[21,$E] concatenate(s, t), dimensions={0}";
+        ["f32", "s64", "u8"].iter().for_each(|ty| program("vector-loops", body, extent, ty));
+    }
+}
+
 #[test]
 fn reversals_and_slices() {
     programs(

@@ -9,7 +9,7 @@ use xla_hlo::Module;
 use xla_hlo::ops::Op;
 use xla_hlo::text::parse_module;
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::fused::{KernelSource, STRATEGIES, emit_kernel};
+use xla_llvm::fused::{Kernel, KernelSource, STRATEGIES, emit_kernel};
 use xla_llvm::target::Target;
 
 /// Processors with vectors of 128, 256 and 512 bits.
@@ -34,8 +34,13 @@ fn cases() -> Vec<(String, Module)> {
     cases
 }
 
-/// Returns the strategy of the entry as one kernel, and its LLVM IR.
-pub fn emitted(case: &str, module: &Module, target: &Target) -> (String, String) {
+/// Returns the entry as one kernel for a single thread, and its LLVM IR.
+pub fn emitted(case: &str, module: &Module, target: &Target) -> (Kernel, String) {
+    emitted_with(case, module, target, EmitOptions::default())
+}
+
+/// Returns the entry as one kernel, and its LLVM IR.
+pub fn emitted_with(case: &str, module: &Module, target: &Target, options: EmitOptions) -> (Kernel, String) {
     let graph = module.entry();
     let in_place = KernelSource {
         module,
@@ -54,11 +59,25 @@ pub fn emitted(case: &str, module: &Module, target: &Target) -> (String, String)
         _ => KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap(),
     };
     let context = Context::create();
-    let emitter = Emitter::new(&context, "kernels", target, EmitOptions::default());
+    let emitter = Emitter::new(&context, "kernels", target, options);
     let kernel = emit_kernel(&emitter, &source, "kernel").unwrap();
     let ir = emitter.finish().unwrap().print_to_string().to_string();
     // The text before the first function contains the target.
-    (kernel.strategy, ir.split_once("define").map_or(String::new(), |(_, body)| format!("define{body}")))
+    let ir = ir.split_once("define").map_or(String::new(), |(_, body)| format!("define{body}"));
+    (kernel, ir)
+}
+
+/// Describes the strategy of a kernel and its launch: work items, threads of each, memory and cost.
+pub fn described(kernel: &Kernel) -> String {
+    let Kernel { work_items, block, shared_bytes, scratch_bytes, work, strategy, .. } = kernel;
+    let mut text = format!("{strategy}; {work_items} work items");
+    block.iter().for_each(|threads| text += &format!(" of {threads} threads"));
+    for (bytes, memory) in [(shared_bytes, "shared"), (scratch_bytes, "scratch")] {
+        if *bytes > 0 {
+            text += &format!(", {bytes} bytes of {memory} memory");
+        }
+    }
+    text + &format!(", work {work:.0}")
 }
 
 #[test]
@@ -74,9 +93,9 @@ fn every_strategy_is_chosen() {
         let threads = if alone { &THREADS[..0] } else { &THREADS };
         for cpu in vectors.iter().chain(threads).copied() {
             let target = if THREADS.contains(&cpu) { Target::nvptx(cpu) } else { Target::whole(cpu) };
-            let (strategy, _) = emitted(&case, &module, &target.unwrap());
-            names.extend(strategy.split(' ').next().map(str::to_string));
-            writeln!(table, "  {cpu:10} {strategy}").unwrap();
+            let (kernel, _) = emitted(&case, &module, &target.unwrap());
+            names.extend(kernel.strategy.split(' ').next().map(str::to_string));
+            writeln!(table, "  {cpu:10} {}", described(&kernel)).unwrap();
         }
     }
     insta::assert_snapshot!("strategies", table);
@@ -89,8 +108,8 @@ fn llvm_ir_of_vectors() {
     let of_threads = |case: &str| case.contains("matmul") || OF_THREADS.contains(&case);
     for (case, module) in cases().into_iter().filter(|(case, _)| !of_threads(case)) {
         for cpu in VECTORS {
-            let (strategy, ir) = emitted(&case, &module, &Target::whole(cpu).unwrap());
-            insta::assert_snapshot!(format!("{case}-{cpu}"), format!("; {strategy}\n{ir}"));
+            let (kernel, ir) = emitted(&case, &module, &Target::whole(cpu).unwrap());
+            insta::assert_snapshot!(format!("{case}-{cpu}"), format!("; {}\n{ir}", kernel.strategy));
         }
     }
 }

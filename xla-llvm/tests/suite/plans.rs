@@ -1,0 +1,272 @@
+//! Plans of kernels of several launches, on both sides of the limits between them: scratch memory has as many bytes as
+//! the launches exchange. `tests/suite/snapshots/*-plans.snap`.
+
+use std::fmt::Write;
+
+use xla_hlo::ops::Op;
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, Module};
+use xla_llvm::fused::{
+    AttentionDecode, KernelSource, MatmulAlternatives, RadixPhase, RadixSortPlan, ScanPlan, SortPhase, SortPlan,
+    SplitK, ThreadedScatter, TopKPlan,
+};
+use xla_llvm::target::Target;
+
+use crate::contractions::dot;
+
+/// The program of one operation's body, with a sum, a comparator of pairs and a combiner of writes.
+fn program(ty: &str, body: &str) -> Module {
+    // Complex numbers have no order.
+    let direction = if ty.starts_with('c') { "EQ" } else { "LT" };
+    let text = format!(
+        "HloModule program
+         sum {{ a = {ty}[] parameter(0) b = {ty}[] parameter(1) ROOT c = {ty}[] add(a, b) }}
+         last {{ a = {ty}[] parameter(0) ROOT b = {ty}[] parameter(1) }}
+         before {{ a = {ty}[] parameter(0) b = {ty}[] parameter(1)
+                   ROOT c = pred[] compare(a, b), direction={direction} }}
+         before_of_pair {{ a = {ty}[] parameter(0) b = {ty}[] parameter(1) c = s64[] parameter(2) d = s64[] parameter(3)
+                           ROOT e = pred[] compare(a, b), direction={direction} }}
+         ENTRY main {{ {body} }}"
+    );
+    parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Shapes of the operands of the root.
+fn operands(module: &Module) -> Vec<&ArrayShape> {
+    let graph = module.entry();
+    graph[graph.root()].operands().iter().map(|&id| graph[id].shape().expect_array().unwrap()).collect()
+}
+
+fn root(module: &Module) -> &Op {
+    module.entry()[module.entry().root()].op()
+}
+
+fn gpu() -> Target {
+    Target::nvptx("sm_90").unwrap()
+}
+
+/// Rows of less than a block, of whole turns, and in tiles whose totals blocks exchange in 64-bit words.
+#[test]
+fn scans() {
+    let mut table = String::new();
+    let lengths =
+        [(3, 255), (3, 256), (3, 1000), (3, 1 << 14), (3, 1 << 15), (1, 1 << 20), (300, 1 << 15), (2, 99_999)];
+    let types = ["f32", "u8", "f64", "c64", "c128"];
+    let of_types = [1 << 17, 1 << 24].into_iter().flat_map(|length| types.map(|ty| (ty, (1, length))));
+    for (ty, (rows, length)) in lengths.into_iter().map(|size| ("f32", size)).chain(of_types) {
+        let body = format!(
+            "x = {ty}[{rows},{length}] parameter(0) z = {ty}[] constant({})
+             ROOT r = {ty}[{rows},{length}] reduce-window(x, z), window={{size=1x{length} pad=0_0x{}_0}}, to_apply=sum",
+            if ty.starts_with('c') { "(0, 0)" } else { "0" },
+            length - 1
+        );
+        let module = program(ty, &body);
+        let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
+        writeln!(table, "{ty}[{rows},{length}]").unwrap();
+        let Some(plan) = ScanPlan::new(&source, &gpu()) else { continue };
+        let words: Vec<usize> = plan.phases().iter().map(|&phase| plan.words(phase, &source)).collect();
+        writeln!(table, "  {plan:?}\n  {words:?} words, exchanged bytes: {:?}", plan.state_bytes()).unwrap();
+    }
+    insta::assert_snapshot!("scan-plans", table);
+}
+
+/// Rows that one block picks from, and rows in chunks, whose items have keys of 32 bits or of 64.
+#[test]
+fn top_k() {
+    let mut table = String::new();
+    for (ty, rows, length, k) in [
+        ("f32", 1, 1 << 11, 8),
+        ("f32", 1, 1 << 14, 8),
+        ("f32", 1, 1 << 14, 0),
+        ("bf16", 3, 1 << 20, 100),
+        ("f64", 3, 1 << 20, 100),
+        ("s64", 1000, 1 << 14, 5),
+        ("s8", 1, 99_999, 1000),
+        ("s8", 1, 99_999, 99_999),
+    ] {
+        let body = format!(
+            "x = {ty}[{rows},{length}] parameter(0)
+             ROOT r = ({ty}[{rows},{k}], s32[{rows},{k}]) topk(x), k={k}, largest=true"
+        );
+        let module = program(ty, &body);
+        let Op::TopK(op) = root(&module) else { panic!("{body}") };
+        writeln!(table, "{k} of {ty}[{rows},{length}]").unwrap();
+        let Some(plan) = TopKPlan::new(op, operands(&module)[0], &gpu()) else { continue };
+        writeln!(table, "  {:?}, bytes of items: {:?}", plan.phases(), plan.item_bytes()).unwrap();
+    }
+    insta::assert_snapshot!("top-k-plans", table);
+}
+
+/// Sorts by merging, and by digits where keys have few of them for the length of rows.
+#[test]
+fn sorts() {
+    let mut table = String::new();
+    for (ty, rows, length) in [
+        ("f32", 1, 1),
+        ("f32", 7, 100),
+        ("f32", 1, 1 << 15),
+        ("f32", 1, 1 << 20),
+        ("u8", 1, 1 << 20),
+        ("f64", 1, 1 << 22),
+        ("s16", 100, 3000),
+        ("s32", 3, (1 << 19) + 1),
+    ] {
+        let of_one = format!(
+            "x = {ty}[{rows},{length}] parameter(0)
+             ROOT r = {ty}[{rows},{length}] sort(x), dimensions={{1}}, to_apply=before"
+        );
+        let of_pair = format!(
+            "x = {ty}[{rows},{length}] parameter(0) y = s64[{rows},{length}] parameter(1)
+             ROOT r = ({ty}[{rows},{length}], s64[{rows},{length}]) sort(x, y), dimensions={{1}}, to_apply=before_of_pair"
+        );
+        for body in [of_one, of_pair] {
+            let module = program(ty, &body);
+            let Op::Sort(sort) = root(&module) else { panic!("{body}") };
+            let arrays = operands(&module);
+            writeln!(table, "{} of {ty}[{rows},{length}]", arrays.len()).unwrap();
+            let plan = SortPlan::new(&module, sort, &arrays).unwrap();
+            let (merges, bytes): (Vec<u64>, Vec<usize>) = (plan.merges().collect(), plan.array_bytes().collect());
+            let words = [SortPhase::Runs, SortPhase::Merge].map(|phase| plan.words(phase));
+            writeln!(table, "  merges of {merges:?}, {words:?} words, bytes of arrays: {bytes:?}").unwrap();
+            let Some(radix) = RadixSortPlan::new(&module, sort, &arrays, &plan) else { continue };
+            let (digits, bytes): (Vec<u32>, Vec<usize>) = (radix.digits().collect(), radix.array_bytes().collect());
+            let phases = [RadixPhase::Count, RadixPhase::Offsets, RadixPhase::Move];
+            let words = phases.map(|phase| radix.words(phase));
+            let counts = radix.count_bytes();
+            writeln!(table, "  digits {digits:?}, {words:?} words, bytes of arrays: {bytes:?}, of counts: {counts:?}")
+                .unwrap();
+        }
+    }
+    insta::assert_snapshot!("sort-plans", table);
+}
+
+/// Sums in parts, whose bytes are those of the results for each part.
+#[test]
+fn sums_in_parts() {
+    use xla_hlo::ElementType::*;
+    let mut table = String::new();
+    for (letters, ty, [m, k, n]) in [
+        ("mk,kn", F32, [64, 1 << 9, 64]),
+        ("mk,kn", F32, [64, 1 << 10, 64]),
+        ("mk,kn", F32, [64, 1 << 14, 64]),
+        ("mk,kn", F32, [2048, 1 << 14, 2048]),
+        ("mk,kn", BF16, [64, 1 << 14, 64]),
+        ("mk,kn", F64, [70, 9999, 33]),
+        ("mk,kn", C128, [70, 9999, 33]),
+        ("mk,kn", F32, [1, 1 << 14, 64]),
+        ("mk,kn", F32, [4, 1 << 14, 64]),
+        ("mk,nk", F32, [4, 1 << 14, 64]),
+        ("mk,nk", F32, [4, 1 << 18, 4]),
+        ("mk,nk", BF16, [4, 1 << 14, 64]),
+        ("bmk,bnk", F32, [4, 1 << 14, 64]),
+        ("bmk,bkn", F32, [4, 1 << 14, 64]),
+        ("mk,nk", F32, [4, 100, 64]),
+    ] {
+        let text = dot(letters, &[('b', 3), ('m', m), ('k', k), ('n', n)], [ty; 3]);
+        let module = parse_module(&text).unwrap();
+        let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
+        writeln!(table, "{ty} {letters} {m} x {k} x {n}").unwrap();
+        let Some(plan) = SplitK::new(&source, &gpu()) else { continue };
+        let words = SplitK::PHASES.map(|phase| plan.words(phase, &source));
+        writeln!(table, "  {plan:?}\n  {words:?} words, bytes of parts: {}", plan.scratch_bytes()).unwrap();
+    }
+    insta::assert_snapshot!("split-k-plans", table);
+}
+
+/// Other tiles that a GPU measures for a matmul, without warp groups and with them.
+#[test]
+fn alternatives() {
+    use xla_hlo::ElementType::*;
+    let mut table = String::new();
+    for (letters, ty, [m, k, n]) in [
+        ("mk,kn", F32, [128, 255, 128]),
+        ("mk,kn", F32, [128, 256, 128]),
+        ("mk,kn", F32, [512, 512, 512]),
+        ("mk,kn", F32, [4096, 64, 4096]),
+        ("mk,kn", F64, [512, 4096, 512]),
+        ("mk,kn", BF16, [512, 512, 512]),
+        ("mk,kn", BF16, [4096, 4096, 4096]),
+        ("mk,nk", BF16, [256, 1 << 16, 256]),
+        ("km,kn", F16, [1000, 1000, 1000]),
+        ("mk,kn", S8, [17, 512, 100_000]),
+    ] {
+        let text = dot(letters, &[('m', m), ('k', k), ('n', n)], [ty; 3]);
+        let module = parse_module(&text).unwrap();
+        let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
+        for cpu in ["sm_90", "sm_90a"] {
+            let alternatives = MatmulAlternatives::new(&source, &Target::nvptx(cpu).unwrap());
+            // The name ends with a hash of the program.
+            let name =
+                alternatives.as_ref().and_then(|all| all.name.rsplit_once(" (")).map_or("none", |(name, _)| name);
+            writeln!(table, "{letters} of {ty}, {m} x {k} x {n}, {cpu}: {}", name.replace("; ", "\n  ")).unwrap();
+        }
+    }
+    insta::assert_snapshot!("matmul-alternatives", table);
+}
+
+/// Attentions of few queries, whose keys are cut into parts where heads are few.
+#[test]
+fn attentions_of_few_queries() {
+    let text = include_str!("../data/strategies/attention.hlo");
+    let mut table = String::new();
+    for (batches, queries, keys, head) in [
+        (2, 1, 4096, 64),
+        (2, 1, 255, 64),
+        (2, 1, 64, 64),
+        (2, 8, 4096, 64),
+        (2, 9, 4096, 64),
+        (2, 16, 4096, 64),
+        (2, 17, 4096, 64),
+        (2, 4, 4096, 40),
+        (2, 4, 4096, 36),
+        (2, 4, 4096, 256),
+        (2, 4, 4096, 512),
+        (500, 1, 4096, 64),
+        (1, 1, 1 << 18, 128),
+    ] {
+        let sizes = [("[2,", batches), (",128", queries), (",256", keys), (",64]", head)];
+        let text = sizes.iter().fold(text.to_string(), |text, &(old, new)| {
+            let (front, end) = (&old[..1], if old.ends_with([',', ']']) { &old[old.len() - 1..] } else { "" });
+            text.replace(old, &format!("{front}{new}{end}"))
+        });
+        for (from, to) in [("bf16", "bf16"), ("bf16", "f32")] {
+            let module = parse_module(&text.replace(from, to)).unwrap();
+            let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
+            writeln!(table, "{batches} x {queries} queries, {keys} keys, heads of {head} in {to}").unwrap();
+            let Some(plan) = AttentionDecode::new(&source, &gpu()) else { continue };
+            let words: Vec<usize> = plan.phases().iter().map(|&phase| plan.words(phase, &source)).collect();
+            writeln!(table, "  {plan}; {words:?} words, bytes of parts: {:?}", plan.scratch_bytes()).unwrap();
+        }
+    }
+    insta::assert_snapshot!("attention-decode-plans", table);
+}
+
+/// Scatters whose updates meet: by atomics, in copies of the array, by claims, and in order by sorted keys.
+#[test]
+fn scatters() {
+    let mut table = String::new();
+    for (ty, combiner, size, updates) in [
+        ("f32", "sum", 100_000, 1),
+        ("f32", "sum", 100_000, 10_000),
+        ("f32", "sum", 64, 100_000),
+        ("f32", "last", 100_000, 10_000),
+        ("f64", "last", 1000, 10_000),
+        ("u8", "last", 1000, 10_000),
+        ("c64", "sum", 1000, 10),
+        ("c64", "sum", 1000, 10_000),
+    ] {
+        let body = format!(
+            "x = {ty}[{size}] parameter(0) i = s32[{updates},1] parameter(1) u = {ty}[{updates}] parameter(2)
+             ROOT r = {ty}[{size}] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}},
+             scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply={combiner}"
+        );
+        let module = program(ty, &body);
+        let Op::Scatter(op) = root(&module) else { panic!("{body}") };
+        writeln!(table, "{updates} to {ty}[{size}], {combiner}").unwrap();
+        let Some(plan) = ThreadedScatter::new(&module, op, &operands(&module), &gpu()) else { continue };
+        let (phases, words, bytes) = (plan.phases(), plan.words(), plan.scratch_bytes());
+        let merges = plan.sort().map(|sort| sort.merges().count());
+        writeln!(table, "  {phases:?}, {words} words, scratch bytes: {bytes:?}, merges of keys: {merges:?}").unwrap();
+    }
+    insta::assert_snapshot!("scatter-plans", table);
+}
