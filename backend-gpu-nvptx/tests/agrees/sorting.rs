@@ -57,27 +57,42 @@ fn sorts_nan_and_zeros_as_the_comparator_says() {
 
 #[test]
 fn nan_that_the_comparator_says_nothing_of_cost_no_element() {
-    // NaNs are replaced by zeros and sorted again, so that the positions of NaNs do not matter.
-    agrees(
-        "HloModule m
-        before {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT r = pred[] compare(a, b), direction=LT
-        }
-        ENTRY main {
-          x = f32[2100] parameter(0)
-          zero = f32[] constant(0)
-          zeros = f32[2100] broadcast(zero), dimensions={}
-          missing = f32[2100] divide(zeros, zeros)
-          negative = pred[2100] compare(x, zeros), direction=LT
-          odd = f32[2100] select(negative, missing, x)
-          sorted = f32[2100] sort(odd), dimensions={0}, to_apply=before
-          number = pred[2100] compare(sorted, sorted), direction=EQ
-          numbers = f32[2100] select(number, sorted, zeros)
-          ROOT again = f32[2100] sort(numbers), dimensions={0}, to_apply=before
-        }",
-    );
+    let of_one = "sorted = f32[2100] sort(odd), dimensions={0}, to_apply=before";
+    let of_second = "places = s32[2100] iota(), iota_dimension=0
+          pairs = (s32[2100], f32[2100]) sort(places, odd), dimensions={0}, to_apply=before_of_second
+          sorted = f32[2100] get-tuple-element(pairs), index=1";
+    for (less, sort) in
+        [("(a, b), direction=LT", of_one), ("(b, a), direction=GT", of_one), ("(a, b), direction=LT", of_second)]
+    {
+        // NaNs are replaced by zeros and sorted again, so that the positions of NaNs do not matter.
+        agrees(&format!(
+            "HloModule m
+            before {{
+              a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT r = pred[] compare{less}
+            }}
+            before_of_second {{
+              i = s32[] parameter(0)
+              j = s32[] parameter(1)
+              a = f32[] parameter(2)
+              b = f32[] parameter(3)
+              ROOT r = pred[] compare{less}
+            }}
+            ENTRY main {{
+              x = f32[2100] parameter(0)
+              zero = f32[] constant(0)
+              zeros = f32[2100] broadcast(zero), dimensions={{}}
+              missing = f32[2100] divide(zeros, zeros)
+              negative = pred[2100] compare(x, zeros), direction=LT
+              odd = f32[2100] select(negative, missing, x)
+              {sort}
+              number = pred[2100] compare(sorted, sorted), direction=EQ
+              numbers = f32[2100] select(number, sorted, zeros)
+              ROOT again = f32[2100] sort(numbers), dimensions={{0}}, to_apply=before
+            }}"
+        ));
+    }
 }
 
 #[test]
