@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::list::Mutant;
 use super::report::Settled;
 use super::rewrite::{Branch, rewrite, support};
+use super::run::{Kind, Program};
 use crate::shell::{capture, cargo, output, program, root};
 
 /// Copy of the sources that holds the mutants.
@@ -107,15 +108,20 @@ impl Tree {
         Ok(errors.filter(|message| message["spans"].as_array().is_some_and(|s| !s.is_empty())).map(error).collect())
     }
 
-    /// Builds the tests of packages and returns the programs, each with the folder of its package.
-    pub fn tests(&self, packages: &BTreeSet<&str>) -> Result<Vec<(PathBuf, PathBuf)>> {
+    /// Builds the tests of packages and returns the programs that run them.
+    pub fn tests(&self, packages: &BTreeSet<&str>) -> Result<Vec<Program>> {
         let messages = messages(self.cargo(&["test", "--no-run", "--message-format", "json"], packages))?;
         if messages.last().is_none_or(|last| last["success"] != true) {
             bail!("the tests of the rewritten sources do not compile; see {}", self.root.display());
         }
-        let programs = messages.iter().filter(|value| value["profile"]["test"] == true).filter_map(|value| {
+        let programs = messages.iter().filter_map(|value| {
+            let kind = match (value["profile"]["test"] == true, value["target"]["name"].as_str()?) {
+                (true, _) => Kind::Tests,
+                (false, "xla-tests") => Kind::Conformance,
+                (false, _) => return None,
+            };
             let folder = Path::new(value["manifest_path"].as_str()?).parent()?.to_path_buf();
-            Some((PathBuf::from(value["executable"].as_str()?), folder))
+            Some(Program { kind, path: PathBuf::from(value["executable"].as_str()?), folder })
         });
         Ok(programs.collect())
     }

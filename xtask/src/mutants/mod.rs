@@ -22,7 +22,7 @@ mod run;
 use build::{Tree, has_cargo_mutants};
 use list::{Choice, Mutant};
 use report::{Settled, report, write_missed};
-use run::Tests;
+use run::{Program, Tests};
 
 use crate::shell::metadata;
 use crate::{finish, packages};
@@ -31,7 +31,7 @@ pub const HELP: &str = "\
 Changes one operator, condition or result of the compiler at a time, and runs the tests that reach the change: a mutant that
 passes them survives. The files are named in .cargo/mutants.toml, and so are mutants that change nothing, with the reason.
 Needs cargo-mutants, which lists the mutants: `cargo install cargo-mutants`. All mutants are in one build; a mutant runs the
-tests of its crate, and then, if it survives them, the tests of the backends and of the whole compiler.
+tests of its crate, and then, if it survives them, the tests of the backends and of the whole compiler, the conformance suite included.
 
   cargo xtask mutants                    the sample of the day
   cargo xtask mutants --sample 200       a larger one
@@ -100,9 +100,9 @@ pub fn run(mut args: Arguments) -> Result<()> {
 
 /// Groups programs of tests by the folder of their package: small tests of backends in front of the large ones of the
 /// whole compiler, in `tests`.
-fn by_folder(programs: Vec<(PathBuf, PathBuf)>) -> Vec<Vec<(PathBuf, PathBuf)>> {
-    let mut folders: BTreeMap<PathBuf, Vec<(PathBuf, PathBuf)>> = BTreeMap::new();
-    programs.into_iter().for_each(|program| folders.entry(program.1.clone()).or_default().push(program));
+fn by_folder(programs: Vec<Program>) -> Vec<Vec<Program>> {
+    let mut folders: BTreeMap<PathBuf, Vec<Program>> = BTreeMap::new();
+    programs.into_iter().for_each(|program| folders.entry(program.folder.clone()).or_default().push(program));
     folders.into_values().collect()
 }
 
@@ -111,7 +111,7 @@ fn survive<'m>(
     folder: &Path,
     tree: &Tree,
     mutants: &[&'m Mutant],
-    programs: Vec<(PathBuf, PathBuf)>,
+    programs: Vec<Program>,
     time: Duration,
 ) -> Result<Vec<&'m Mutant>> {
     let mut caught = Settled::caught(folder);

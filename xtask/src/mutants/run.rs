@@ -1,6 +1,6 @@
 //! Runs of tests: once for the mutants that each of them reaches, then for each mutant.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,23 +15,80 @@ use crate::shell::output;
 /// Memory that a test may take, in KiB: mutants of loops allocate without end.
 const MEMORY: u64 = 8 << 20;
 
+/// Platforms whose conformance suite runs kernels.
+const PLATFORMS: [&str; 2] = ["cpu", "gpu-emulated"];
+/// Conformance levels that compare results, and the segments of a case's name that the cases of a test share.
+const LEVELS: [(&str, usize); 3] = [("2", 2), ("3", 2), ("5", 3)];
+
+/// Kind of a program that runs tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Tests of Rust.
+    Tests,
+    /// The conformance suite: a test is some cases of one platform, `PLATFORM:CASES`.
+    Conformance,
+}
+
+/// A program that runs tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub kind: Kind,
+    pub path: PathBuf,
+    /// Folder of its package.
+    pub folder: PathBuf,
+}
+
+impl Program {
+    /// Lists the tests.
+    fn names(&self) -> Result<Vec<String>> {
+        let list = |args: &[&str]| {
+            let mut list = Command::new(&self.path);
+            list.args(args).current_dir(&self.folder);
+            output(list).with_context(|| format!("{} lists no tests", self.path.display()))
+        };
+        if self.kind == Kind::Tests {
+            let text = list(&["--list", "--format", "terse"])?;
+            return Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect());
+        }
+        let mut names = BTreeSet::new();
+        for (level, segments) in LEVELS {
+            let text = list(&["conformance", PLATFORMS[0], "--quick", "--list", "--level", level])?;
+            for case in text.lines().filter_map(|line| line.split_whitespace().next()) {
+                let end = case.match_indices('/').nth(segments - 1).map_or(case.len(), |(at, _)| at + 1);
+                names.extend(PLATFORMS.map(|platform| format!("{platform}:{}", &case[..end])));
+            }
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// Arguments that run tests.
+    fn args(&self, names: &[&str]) -> Vec<String> {
+        let args = match (self.kind, names) {
+            (Kind::Conformance, [name]) => {
+                let (platform, cases) = name.split_once(':').unwrap_or((PLATFORMS[0], name));
+                let level = cases.split('/').next().unwrap_or_default();
+                vec!["conformance", platform, "--quick", "--jobs", "1", "--level", level, "--filter", cases]
+            }
+            _ => [&["--exact"], names].concat(),
+        };
+        args.into_iter().map(str::to_owned).collect()
+    }
+}
+
 /// A test of a program.
 pub struct Test {
-    program: PathBuf,
-    folder: PathBuf,
+    program: Program,
     pub name: String,
     time: Duration,
-    /// Number of mutants that it reaches.
-    reached: usize,
-    /// Number of mutants that it has caught.
+    /// Number of mutants that it ran for, and of those that it caught.
+    runs: u32,
     kills: u32,
 }
 
 impl Test {
-    /// Time that the test is expected to take for each mutant that it catches. Tests that reach few mutants depend on
-    /// each more, until kills are counted.
+    /// Time that the test is expected to take for each mutant that it catches.
     fn cost(&self) -> f64 {
-        self.time.as_secs_f64() * self.reached as f64 / f64::from(1 + self.kills)
+        self.time.as_secs_f64() * f64::from(2 + self.runs) / f64::from(1 + self.kills)
     }
 }
 
@@ -46,21 +103,17 @@ pub struct Tests {
 impl Tests {
     /// Runs each test of the programs by itself without a mutant, unless that is on record. Tests that take longer than
     /// `limit` are left out.
-    pub fn record(root: &Path, scratch: &Path, programs: Vec<(PathBuf, PathBuf)>, limit: Duration) -> Result<Tests> {
+    pub fn record(root: &Path, scratch: &Path, programs: Vec<Program>, limit: Duration) -> Result<Tests> {
         let mut all = Tests {
             root: root.to_path_buf(),
             scratch: scratch.to_path_buf(),
             tests: Vec::new(),
             reached: HashMap::new(),
         };
-        for (program, folder) in programs {
-            let mut list = Command::new(&program);
-            list.args(["--list", "--format", "terse"]).current_dir(&folder);
-            let names = output(list).with_context(|| format!("{} lists no tests", program.display()))?;
-            let mut records = Records::open(&scratch.join("reached"), &program, &folder)?;
-            for name in names.lines().filter_map(|line| line.strip_suffix(": test")) {
-                let (program, folder, name) = (program.clone(), folder.clone(), name.to_owned());
-                all.tests.push(Test { program, folder, name, time: Duration::ZERO, reached: 0, kills: 0 });
+        for program in programs {
+            let mut records = Records::open(&scratch.join("reached"), &program.path, &program.folder)?;
+            for name in program.names()? {
+                all.tests.push(Test { program: program.clone(), name, time: Duration::ZERO, runs: 0, kills: 0 });
                 all.record_one(all.tests.len() - 1, &mut records, limit)?;
             }
         }
@@ -83,7 +136,7 @@ impl Tests {
             println!("without {name}: it fails without a mutant, or takes longer than {} s", limit.as_secs());
             return Ok(());
         };
-        (self.tests[index].time, self.tests[index].reached) = (record.time, ids.len());
+        self.tests[index].time = record.time;
         ids.into_iter().for_each(|id| self.reached.entry(id).or_default().push(index));
         Ok(())
     }
@@ -105,8 +158,8 @@ impl Tests {
         Ok(Record { time, outcome })
     }
 
-    /// Whether a test notices a mutant. The tests that reach it run cheapest first, in groups of doubling size, as far
-    /// as they fit into `time`.
+    /// Whether a test notices a mutant. The tests that reach it run in groups of doubling size, as far as they fit into
+    /// `time`; first the tests with the least time per mutant that they have caught.
     pub fn notice(&mut self, id: u32, time: Duration) -> Result<bool> {
         let mut order = self.reached.get(&id).cloned().unwrap_or_default();
         order.sort_by(|&a, &b| self.tests[a].cost().total_cmp(&self.tests[b].cost()));
@@ -119,11 +172,14 @@ impl Tests {
         let mut rest = order.as_slice();
         let mut size = 1;
         while let Some(&first) = rest.first() {
-            let same = rest.iter().take(size).take_while(|&&i| self.tests[i].program == self.tests[first].program);
+            let program = &self.tests[first].program;
+            let most = if program.kind == Kind::Tests { size } else { 1 };
+            let same = rest.iter().take(most).take_while(|&&i| self.tests[i].program == *program);
             let (group, others) = rest.split_at(same.count());
             let usual: Duration = group.iter().map(|&index| self.tests[index].time).sum();
-            if self.run(group, ("XLA_MUTANT", id.to_string()), usual * 10 + Duration::from_secs(5))? {
-                self.credit(group);
+            let is_noticed = self.run(group, ("XLA_MUTANT", id.to_string()), usual * 10 + Duration::from_secs(5))?;
+            self.count(group, is_noticed);
+            if is_noticed {
                 return Ok(true);
             }
             (rest, size) = (others, size * 2);
@@ -131,12 +187,14 @@ impl Tests {
         Ok(false)
     }
 
-    /// Counts the tests of a group that failed.
-    fn credit(&mut self, group: &[usize]) {
+    /// Counts a run of the tests of a group, and those that failed.
+    fn count(&mut self, group: &[usize], is_noticed: bool) {
         let said = fs::read_to_string(self.scratch.join("output.txt")).unwrap_or_default();
         for &index in group {
             let test = &mut self.tests[index];
-            test.kills += u32::from(group.len() == 1 || said.contains(&format!("test {} ... FAILED", test.name)));
+            let fails = group.len() == 1 || said.contains(&format!("test {} ... FAILED", test.name));
+            test.runs += 1;
+            test.kills += u32::from(is_noticed && fails);
         }
     }
 
@@ -144,14 +202,16 @@ impl Tests {
     fn run(&self, group: &[usize], set: (&str, String), limit: Duration) -> Result<bool> {
         let test = &self.tests[group[0]];
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -v {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]).arg(&test.program);
-        command.arg("--exact").args(group.iter().map(|&index| &self.tests[index].name));
-        command.env("CARGO_MANIFEST_DIR", &test.folder).env("INSTA_UPDATE", "no").env(set.0, set.1);
+        let Program { path, folder, .. } = &test.program;
+        let names: Vec<&str> = group.iter().map(|&index| self.tests[index].name.as_str()).collect();
+        command.args(["-c", &format!("ulimit -v {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]).arg(path);
+        command.args(test.program.args(&names)).env("CARGO_MANIFEST_DIR", folder);
+        command.env("INSTA_UPDATE", "no").env(set.0, set.1);
         // A case that fails for a mutant is none of the tests that are there for the others.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
-        command.env("INSTA_WORKSPACE_ROOT", &self.root).current_dir(&test.folder);
+        command.env("INSTA_WORKSPACE_ROOT", &self.root).current_dir(folder);
         command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(File::create(self.scratch.join("output.txt"))?);
-        let mut child = command.spawn().with_context(|| format!("cannot run {}", test.program.display()))?;
+        let mut child = command.spawn().with_context(|| format!("cannot run {}", path.display()))?;
         let start = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
@@ -164,5 +224,18 @@ impl Tests {
             }
             sleep(Duration::from_millis(1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_of_a_platform_run_by_their_filter_and_tests_by_their_names() {
+        let of = |kind| Program { kind, path: PathBuf::new(), folder: PathBuf::new() };
+        let cases = of(Kind::Conformance).args(&["gpu-emulated:5/idioms/softmax/"]).join(" ");
+        assert_eq!(cases, "conformance gpu-emulated --quick --jobs 1 --level 5 --filter 5/idioms/softmax/");
+        assert_eq!(of(Kind::Tests).args(&["a::b", "c"]), ["--exact", "a::b", "c"]);
     }
 }
