@@ -116,12 +116,15 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
         let mut row = self.kernel;
         for run in self.runs {
             // SAFETY: guaranteed by the caller: runs of all places are inside the input.
-            let from: [*const T; H] = std::array::from_fn(|i| unsafe { self.input.add(places[i].input + run.offset) });
+            let from = unsafe { self.starts(places, run.offset) };
             let mut at = 0;
             for _ in 0..run.length {
                 // SAFETY: `at` is the offset of an element of the run, `row` points to its row of the kernel.
                 unsafe {
-                    let kernel: [T::Register<S>; V] = std::array::from_fn(|v| load(row.add(v * n)));
+                    let mut kernel = [T::splat(simd, T::ZERO); V];
+                    for v in 0..V {
+                        kernel[v] = load(row.add(v * n));
+                    }
                     for i in 0..H {
                         for v in 0..V {
                             let x = if SIDE_BY_SIDE {
@@ -137,7 +140,27 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
                 at += self.step;
             }
         }
-        sums.map(|row| row.map(|sum| T::sum_from_zero(simd, sum)))
+        for i in 0..H {
+            for v in 0..V {
+                sums[i][v] = T::sum_from_zero(simd, sums[i][v]);
+            }
+        }
+        sums
+    }
+
+    /// Returns the addresses of the first elements of a run at `offset`, for some places. Loops over arrays instead of
+    /// closures keep the many instances of the micro-kernel quick to compile.
+    ///
+    /// # Safety
+    /// The requirements of [`Tiles::run`].
+    #[inline(always)]
+    unsafe fn starts<const H: usize>(&self, places: &[Place; H], offset: usize) -> [*const T; H] {
+        let mut starts = [self.input; H];
+        for (start, place) in starts.iter_mut().zip(places) {
+            // SAFETY: guaranteed by the caller.
+            *start = unsafe { self.input.add(place.input + offset) };
+        }
+        starts
     }
 
     /// # Safety
@@ -156,7 +179,8 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
             unsafe {
                 let out = self.output.add(place.output);
                 if whole {
-                    for (v, mut sum) in sums.into_iter().enumerate() {
+                    for v in 0..V {
+                        let mut sum = sums[v];
                         if self.adds {
                             sum = T::add(simd, load(out.add(v * n)), sum);
                         }

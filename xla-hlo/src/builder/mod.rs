@@ -78,7 +78,11 @@ impl ComputationBuilder<'_> {
         shape: Option<Shape>,
         operands: impl Into<Vec<InstrId>>,
     ) -> Result<InstrId> {
-        let (op, operands) = (op.into(), operands.into());
+        self.checked(op.into(), shape, operands.into())
+    }
+
+    /// Adds an operation; not generic, so that it is compiled once.
+    fn checked(&mut self, op: Op, shape: Option<Shape>, operands: Vec<InstrId>) -> Result<InstrId> {
         let mut shapes = Vec::with_capacity(operands.len());
         for &operand in &operands {
             let instruction = self.computation.get(operand).ok_or_else(|| {

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -19,6 +20,9 @@ const THRESHOLD: usize = 200_000;
 
 /// Work, in nanoseconds, that a thread takes at a time.
 const CHUNK: usize = 50_000;
+
+/// Ranges of parts per thread, so that threads finish at about the same time.
+const RANGES: usize = 8;
 
 /// Approximate cost of an elementwise operation in nanoseconds; the real cost is 5 to 60.
 pub(crate) const ELEMENT: usize = 10;
@@ -133,20 +137,34 @@ impl<'m> Evaluator<'m> {
         }
         let (module, limit, cancelled, state) = (self.module, self.steps_left, &self.cancelled, &*state);
         let spent = AtomicU64::new(0);
-        let init = || (Evaluator { cancelled: cancelled.clone(), ..Evaluator::new(module) }, state.clone());
-        let run = |(evaluator, state): &mut (Evaluator<'m>, S), part| {
-            let left = limit.saturating_sub(spent.load(Ordering::Relaxed));
-            evaluator.steps_left = left;
-            let result = f(evaluator, state, part);
-            spent.fetch_add(left - evaluator.steps_left, Ordering::Relaxed);
-            result
+        let parts: Vec<Mutex<Option<P>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+        let run = |range: Range<usize>| {
+            let mut evaluator = Evaluator { cancelled: cancelled.clone(), ..Evaluator::new(module) };
+            let mut state = state.clone();
+            let parts = parts[range].iter().filter_map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).take());
+            parts.map(|part| {
+                let left = limit.saturating_sub(spent.load(Ordering::Relaxed));
+                evaluator.steps_left = left;
+                let result = f(&mut evaluator, &mut state, part);
+                spent.fetch_add(left - evaluator.steps_left, Ordering::Relaxed);
+                result
+            })
+            .collect::<Result<()>>()
         };
-        // If fewer threads are wanted than the pool has, limit the number of tasks to that.
-        let shortest = if self.threads < rayon::current_num_threads() { parts.len().div_ceil(self.threads) } else { 1 };
-        let results: Vec<Result<()>> = parts.into_par_iter().with_min_len(shortest).map_init(init, run).collect();
-        results.into_iter().collect::<Result<()>>()?;
+        in_parallel(parts.len(), self.threads, &run)?;
         self.spend_steps(spent.into_inner())
     }
+}
+
+/// Calls `run` with ranges that cover `0..count`, on at most `threads` threads of the pool. Returns the error of the
+/// first range that failed. Not generic, so that rayon's code is compiled once.
+fn in_parallel(count: usize, threads: usize, run: &(dyn Fn(Range<usize>) -> Result<()> + Sync)) -> Result<()> {
+    // A thread that finishes early takes further ranges, unless fewer threads are wanted than the pool has.
+    let ranges = if threads < rayon::current_num_threads() { threads } else { RANGES * rayon::current_num_threads() };
+    let length = count.div_ceil(ranges.max(1)).max(1);
+    let ranges: Vec<Range<usize>> = (0..count).step_by(length).map(|first| first..(first + length).min(count)).collect();
+    let results: Vec<Result<()>> = ranges.into_par_iter().with_max_len(1).map(run).collect();
+    results.into_iter().collect()
 }
 
 #[cfg(test)]

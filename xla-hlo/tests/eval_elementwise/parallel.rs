@@ -62,14 +62,14 @@ looping {
 fn run(line: &str, threads: usize) -> Literal {
     let text = format!(
         "HloModule m\n\n{COMPUTATIONS}\nENTRY e {{
-  i = f32[300,500] iota(), iota_dimension=1
-  j = f32[300,500] iota(), iota_dimension=0
-  r = f32[300,500] remainder(i, j)
-  x = f32[300,500] sine(r)
-  y = f32[300,500] add(x, j)
-  flat = f32[150000] reshape(x)
-  columns = f32[300,3] slice(y), slice={{[0:300],[0:3]}}
-  image = f32[1,300,500,1] reshape(y)
+  i = f32[80,260] iota(), iota_dimension=1
+  j = f32[80,260] iota(), iota_dimension=0
+  r = f32[80,260] remainder(i, j)
+  x = f32[80,260] sine(r)
+  y = f32[80,260] add(x, j)
+  flat = f32[20800] reshape(x)
+  columns = f32[80,12] slice(y), slice={{[0:80],[0:12]}}
+  image = f32[1,80,260,1] reshape(y)
   few = f32[36] slice(flat), slice={{[600:636]}}
   kernel = f32[3,3,1,4] reshape(few)
   zero = f32[] constant(0)
@@ -83,22 +83,22 @@ fn run(line: &str, threads: usize) -> Literal {
 #[test]
 fn threads_change_no_bit() {
     for line in [
-        "t = f32[300,500] tanh(y)",
-        "s = f32[300,500] clamp(x, y, x)",
-        "d = f32[300,300] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
-        "d = f32[500,3] dot(x, columns), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
-        "c = f32[1,298,498,4] convolution(image, kernel), window={size=3x3}, dim_labels=b01f_01io->b01f",
-        "s = f32[300] reduce(y, zero), dimensions={1}, to_apply=sum",
+        "t = f32[80,260] tanh(y)",
+        "s = f32[80,260] clamp(x, y, x)",
+        "d = f32[80,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+        "d = f32[260,12] dot(x, columns), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+        "c = f32[1,78,258,4] convolution(image, kernel), window={size=3x3}, dim_labels=b01f_01io->b01f",
+        "s = f32[80] reduce(y, zero), dimensions={1}, to_apply=sum",
         "s = f32[] reduce(y, zero), dimensions={0,1}, to_apply=sum",
-        "s = f32[500] reduce(y, zero), dimensions={0}, to_apply=difference",
-        "s = (f32[500], f32[500]) reduce(x, y, zero, zero), dimensions={0}, to_apply=both",
-        "s = f32[300] reduce(y, zero), dimensions={1}, to_apply=looping",
-        "w = f32[298,498] reduce-window(y, zero), window={size=3x3}, to_apply=sum",
-        "w = f32[298,498] reduce-window(y, zero), window={size=3x3}, to_apply=difference",
-        "m = f32[300,500] map(x, y), dimensions={0,1}, to_apply=scale",
-        "m = f32[300,500] map(x, y), dimensions={0,1}, to_apply=looping",
-        "o = f32[150000] sort(flat), dimensions={0}, to_apply=before",
-        "o = f32[300,500] sort(x), dimensions={0}, to_apply=before",
+        "s = f32[260] reduce(y, zero), dimensions={0}, to_apply=difference",
+        "s = (f32[260], f32[260]) reduce(x, y, zero, zero), dimensions={0}, to_apply=both",
+        "s = f32[80] reduce(y, zero), dimensions={1}, to_apply=looping",
+        "w = f32[78,258] reduce-window(y, zero), window={size=3x3}, to_apply=sum",
+        "w = f32[78,258] reduce-window(y, zero), window={size=3x3}, to_apply=difference",
+        "m = f32[80,260] map(x, y), dimensions={0,1}, to_apply=scale",
+        "m = f32[80,260] map(x, y), dimensions={0,1}, to_apply=looping",
+        "o = f32[20800] sort(flat), dimensions={0}, to_apply=before",
+        "o = f32[80,260] sort(x), dimensions={0}, to_apply=before",
     ] {
         let one = run(line, 1);
         for threads in [2, 64] {
