@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask COMMAND`. It depends on no crate of the workspace, so it builds without LLVM.
+//! The developer's commands: `cargo xtask COMMAND`. It depends on `sass-model` alone, so it builds without LLVM.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
 
 mod backend;

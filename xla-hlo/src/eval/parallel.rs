@@ -141,15 +141,17 @@ impl<'m> Evaluator<'m> {
         let run = |range: Range<usize>| {
             let mut evaluator = Evaluator { cancelled: cancelled.clone(), ..Evaluator::new(module) };
             let mut state = state.clone();
-            let parts = parts[range].iter().filter_map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).take());
-            parts.map(|part| {
-                let left = limit.saturating_sub(spent.load(Ordering::Relaxed));
-                evaluator.steps_left = left;
-                let result = f(&mut evaluator, &mut state, part);
-                spent.fetch_add(left - evaluator.steps_left, Ordering::Relaxed);
-                result
-            })
-            .collect::<Result<()>>()
+            let parts =
+                parts[range].iter().filter_map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).take());
+            parts
+                .map(|part| {
+                    let left = limit.saturating_sub(spent.load(Ordering::Relaxed));
+                    evaluator.steps_left = left;
+                    let result = f(&mut evaluator, &mut state, part);
+                    spent.fetch_add(left - evaluator.steps_left, Ordering::Relaxed);
+                    result
+                })
+                .collect::<Result<()>>()
         };
         in_parallel(parts.len(), self.threads, &run)?;
         self.spend_steps(spent.into_inner())
@@ -162,7 +164,8 @@ fn in_parallel(count: usize, threads: usize, run: &(dyn Fn(Range<usize>) -> Resu
     // A thread that finishes early takes further ranges, unless fewer threads are wanted than the pool has.
     let ranges = if threads < rayon::current_num_threads() { threads } else { RANGES * rayon::current_num_threads() };
     let length = count.div_ceil(ranges.max(1)).max(1);
-    let ranges: Vec<Range<usize>> = (0..count).step_by(length).map(|first| first..(first + length).min(count)).collect();
+    let ranges: Vec<Range<usize>> =
+        (0..count).step_by(length).map(|first| first..(first + length).min(count)).collect();
     let results: Vec<Result<()>> = ranges.into_par_iter().with_max_len(1).map(run).collect();
     results.into_iter().collect()
 }

@@ -119,7 +119,10 @@ fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
         command
     };
     if options.is_tested {
-        run_program(inside(if options.is_quick { WITHOUT_KIT } else { &["test", "--release"] }))?;
+        let mut tests = inside(if options.is_quick { WITHOUT_KIT } else { &["test", "--release"] });
+        // The crates are built once more, as those of another workspace, and run little.
+        tests.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+        run_program(tests)?;
     } else {
         run_program(inside(&["check"]))?;
     }
