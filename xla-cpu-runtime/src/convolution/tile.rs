@@ -179,8 +179,8 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
             unsafe {
                 let out = self.output.add(place.output);
                 if whole {
-                    for v in 0..V {
-                        let mut sum = sums[v];
+                    for (v, &sum) in sums.iter().enumerate() {
+                        let mut sum = sum;
                         if self.adds {
                             sum = T::add(simd, load(out.add(v * n)), sum);
                         }

@@ -143,15 +143,14 @@ impl<'m> Evaluator<'m> {
             let mut state = state.clone();
             let parts =
                 parts[range].iter().filter_map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).take());
-            parts
-                .map(|part| {
-                    let left = limit.saturating_sub(spent.load(Ordering::Relaxed));
-                    evaluator.steps_left = left;
-                    let result = f(&mut evaluator, &mut state, part);
-                    spent.fetch_add(left - evaluator.steps_left, Ordering::Relaxed);
-                    result
-                })
-                .collect::<Result<()>>()
+            for part in parts {
+                let left = limit.saturating_sub(spent.load(Ordering::Relaxed));
+                evaluator.steps_left = left;
+                let result = f(&mut evaluator, &mut state, part);
+                spent.fetch_add(left - evaluator.steps_left, Ordering::Relaxed);
+                result?;
+            }
+            Ok(())
         };
         in_parallel(parts.len(), self.threads, &run)?;
         self.spend_steps(spent.into_inner())

@@ -172,7 +172,8 @@ fn mapped(computation: &Computation, user: InstrId, position: usize, index_map: 
 mod tests {
     use super::accesses;
 
-    /// `steps` normalisations of rows, each of which reads the one before at the loop's index and by its sum.
+    /// Returns a chain of normalisations of rows: each step reads the previous one at the loop's index and through its
+    /// sum.
     fn normalizations(steps: usize) -> String {
         let last = steps;
         let step = |i: usize| {

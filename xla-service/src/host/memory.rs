@@ -54,8 +54,8 @@ impl HostBlock {
         Some(HostBlock { base, start, size, mapped: 0 })
     }
 
-    /// A block of zeros in pages of its own, in front of a page that cannot be accessed: a read or write behind the
-    /// last multiple of [`MEMORY_ALIGNMENT`] ends the process. `None` if the system has no memory for it.
+    /// Allocates zeros in separate pages, followed by a page without access: a read or write past the last multiple of
+    /// [`MEMORY_ALIGNMENT`] ends the process. `None` if the system has no memory for it.
     #[cfg(target_os = "linux")]
     pub fn guarded(size: usize) -> Option<HostBlock> {
         use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
@@ -77,7 +77,7 @@ impl HostBlock {
         Some(HostBlock { base, start, size, mapped })
     }
 
-    /// A block of zeros: other systems have no guard.
+    /// Allocates zeros without a guard page, which only Linux has.
     #[cfg(not(target_os = "linux"))]
     pub fn guarded(size: usize) -> Option<HostBlock> {
         HostBlock::new(size)
@@ -130,7 +130,7 @@ impl Drop for HostBlock {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         if self.mapped > 0 {
-            // SAFETY: base is a mapping of so many bytes, made by `guarded`, and the block was its only user.
+            // SAFETY: `base` is a mapping of this size, made by `guarded`, and the block was its only user.
             unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.mapped) }.unwrap_or_default();
             return;
         }

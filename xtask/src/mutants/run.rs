@@ -80,7 +80,7 @@ pub struct Test {
     program: Program,
     pub name: String,
     time: Duration,
-    /// Number of mutants that it ran for, and of those that it caught.
+    /// Number of mutants that the test ran for, and number of mutants that it caught.
     runs: u32,
     kills: u32,
 }
@@ -187,7 +187,7 @@ impl Tests {
         Ok(false)
     }
 
-    /// Counts a run of the tests of a group, and those that failed.
+    /// Counts a run of the tests of a group, and its failures.
     fn count(&mut self, group: &[usize], is_noticed: bool) {
         let said = fs::read_to_string(self.scratch.join("output.txt")).unwrap_or_default();
         for &index in group {
