@@ -7,14 +7,15 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
 use crate::fuzz::tests_command;
-use crate::shell::{cargo, line, output, program, root, run as run_program};
+use crate::shell::{capture, cargo, line, output, program, root, run as run_program, xla_command};
 use crate::{finish, packages};
 
 pub const HELP: &str = "\
-Writes docs/src/operations.md out of the op table, then builds the book with mdBook into target/book. Where there is no mdBook it is built
-from crates.io into target/tools, which takes about a minute once. Fails where a link leads nowhere, and where mdBook has a warning.
+Generates docs/src/operations.md from the op table and docs/src/internals/pass-reference.md from the registry of passes, then builds the
+book with mdBook into target/book. Where there is no mdBook it is built from crates.io into target/tools, which takes about a minute once.
+Fails where a link leads nowhere, and where mdBook has a warning.
 
-  --check          do not write operations.md: fail where it is out of date
+  --check          do not write the generated pages: fail where one is out of date
 ";
 
 pub fn run(mut args: Arguments) -> Result<()> {
@@ -24,7 +25,23 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let mut words = vec!["operations", "docs/src/operations.md"];
     words.extend(is_check.then_some("--check"));
     run_program(program(tests_command()?, &words))?;
+    pass_reference(is_check)?;
     build()
+}
+
+/// Generates the page of all passes, or compares it.
+fn pass_reference(is_check: bool) -> Result<()> {
+    const PAGE: &str = "docs/src/internals/pass-reference.md";
+    let page = capture(program(xla_command()?, &["opt", "--list-passes=markdown"]))?;
+    let path = root().join(PAGE);
+    if !is_check {
+        return fs::write(&path, page).with_context(|| format!("cannot write {PAGE}"));
+    }
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE}"))?;
+    if text != page {
+        bail!("{PAGE} is out of date: run `cargo xtask book`");
+    }
+    Ok(())
 }
 
 /// Builds the book as it is.

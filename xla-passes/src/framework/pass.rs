@@ -1,6 +1,6 @@
 //! The pass trait and its context.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use xla_hlo::{Module, Result};
@@ -8,6 +8,7 @@ use xla_hlo::{Module, Result};
 use crate::TargetProfile;
 use crate::framework::explain::FusionDecision;
 use crate::framework::observer::PassObserver;
+use crate::framework::report::RewriteCounts;
 
 /// A rewrite of a module that preserves its meaning.
 ///
@@ -79,7 +80,7 @@ pub struct PassContext<'a> {
 #[derive(Default)]
 struct Rewrites {
     total: u64,
-    by_rule: BTreeMap<&'static str, u64>,
+    by_rule: RewriteCounts,
 }
 
 impl<'a> PassContext<'a> {
@@ -142,7 +143,7 @@ impl<'a> PassContext<'a> {
     }
 
     /// Returns the number of applications of each rule so far. A pass without rules is counted under its own name.
-    pub fn rewrite_counts(&self) -> BTreeMap<&'static str, u64> {
+    pub fn rewrite_counts(&self) -> RewriteCounts {
         self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_rule.clone()
     }
 }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+/// Number of applications of each rule. A pass without rules counts its rewrites under its own name.
+pub type RewriteCounts = BTreeMap<&'static str, u64>;
+
 /// One run of one pass.
 #[derive(Clone, Debug)]
 pub struct PassRun {
@@ -21,6 +24,8 @@ pub struct PassRun {
     pub verify_time: Duration,
     /// Number of instructions in the module afterwards.
     pub instructions: usize,
+    /// Rewrites of this run.
+    pub rewrites: RewriteCounts,
 }
 
 /// All runs of a pipeline, in order.
@@ -28,8 +33,8 @@ pub struct PassRun {
 pub struct PipelineReport {
     /// All runs of all passes.
     pub runs: Vec<PassRun>,
-    /// Number of applications of each simplifier rule. A pass without rules counts its rewrites under its own name.
-    pub rewrites: BTreeMap<&'static str, u64>,
+    /// Rewrites of all runs.
+    pub rewrites: RewriteCounts,
     /// Path of the step at which an option (`until`, `max_passes`) stopped the pipeline.
     pub cut_at: Option<String>,
     /// Paths of fixpoint groups that still changed the module when they reached their iteration limit.

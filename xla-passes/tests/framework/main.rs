@@ -1,6 +1,8 @@
-//! Tests of pipelines: runs, fusion decisions, bisection.
+//! Tests of pipelines: runs, statistics, fusion decisions, bisection, and of the documentation of passes.
 
 mod bisect;
 mod explain;
 mod large_fusions;
 mod pipeline;
+mod reference;
+mod statistics;

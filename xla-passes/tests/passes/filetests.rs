@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
 use xla_hlo::{Module, verify};
-use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+use xla_passes::registry::{self, Counted};
+use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, stages};
 
 use crate::profiles::attention;
 use crate::support::{Case, difference, evaluate, parse_file};
@@ -74,6 +75,7 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
             panic!("case {}, inputs {seed}: {difference}\n{after}", case.name);
         }
     }
+    check_counts(&report, &case.name);
     let again = run(&pipeline, &mut after.clone(), profile);
     assert!(
         !again.is_changed() || passes.starts_with("stage standard"),
@@ -84,6 +86,17 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
         print_module(&after, &PrintOptions { layouts: passes.contains("layout"), ..PrintOptions::short_parsable() }),
         report,
     )
+}
+
+/// Checks that passes count the rewrites that the registry documents: each change of a counting pass has a rewrite, and
+/// the other passes have none.
+fn check_counts(report: &PipelineReport, case: &str) {
+    for run in &report.runs {
+        let info = registry::passes().iter().find(|info| info.name == run.pass).expect("a pass of the registry");
+        let counts = !matches!(info.counted, Counted::Nothing);
+        let is_counted = if counts { run.changed <= !run.rewrites.is_empty() } else { run.rewrites.is_empty() };
+        assert!(is_counted, "case {case}: {} changed {}, counted {:?}", run.pass, run.changed, run.rewrites);
+    }
 }
 
 /// Returns the generic target with every ability that a pass queries, and few threads, so that effects are visible in

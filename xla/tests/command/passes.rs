@@ -186,6 +186,44 @@ fn passes_are_listed() {
 }
 
 #[test]
+fn passes_are_described_on_a_page() {
+    let done = Folder::new().xla("opt --list-passes=markdown");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_eq!(done.out, include_str!("../../../docs/src/internals/pass-reference.md"));
+}
+
+#[test]
+fn rewrites_are_counted_by_pass_and_rule() {
+    let folder = Folder::new();
+    folder.write("dead.hlo", DEAD);
+    let done = folder.xla("opt dead.hlo --passes [cse,tuple-simplifier,dce]* --statistics");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    insta::assert_snapshot!(done.out, @r"
+    pass                              runs  changes  rewrites
+    simplify-tuples                      2        1         1
+    dead-code                            2        1         -
+    rewrites: 1; passes that changed nothing: 1
+    ");
+    let json = folder.xla("opt dead.hlo --passes simplify-tuples,dead-code --statistics=json");
+    let json: Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(json["passes"][0]["rewrites"]["simplify-tuples"], 1);
+    assert_eq!(json["passes"][1]["pass"], "dead-code");
+    let message = folder.fails(2, "opt dead.hlo --passes dce --statistics --explain");
+    assert!(message.contains("--statistics"), "{message}");
+}
+
+#[test]
+#[cfg(feature = "cpu")]
+fn aliases_of_passes_are_accepted_by_until_and_without() {
+    let folder = Folder::new();
+    let opt = |options: &str| folder.xla(&format!("opt module.hlo --platform cpu {options}"));
+    let (alias, name) = (opt("--until dce"), opt("--until dead-code"));
+    assert!(alias.code == 0 && alias.out == name.out, "{alias:?}");
+    let alias = opt("--without algsimp --statistics");
+    assert!(alias.code == 0 && !alias.out.contains("simplify-algebra"), "{alias:?}");
+}
+
+#[test]
 fn unknown_passes_are_told_which_there_are() {
     let folder = Folder::new();
     let message = folder.fails(2, "opt module.hlo --passes dead-cod");

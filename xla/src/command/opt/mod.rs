@@ -3,6 +3,7 @@
 mod bisect;
 mod diff;
 mod explain;
+mod list;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -12,7 +13,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use xla::hlo::{Module, ResultExt, VerifiedModule, text};
 use xla::passes::buffers::{BufferOptions, assign_buffers};
-use xla::passes::{PassObserver, PassOptions, Pipeline, TargetProfile, analysis, registry};
+use xla::passes::{PassObserver, PassOptions, Pipeline, PipelineReport, TargetProfile, analysis, reference, registry};
 use xla::service::{CompileOptions, HloPasses, optimize};
 
 use self::diff::{Detail, Printer};
@@ -30,10 +31,12 @@ Examples:
   xla opt module.hlo --passes 'inline-calls,[simplify-tuples,dead-code]*'
                                                       these passes alone, the group to a fixed point
   xla opt module.hlo --explain=dot.3                  fusion decisions about %dot.3, and their reasons
+  xla opt module.hlo --statistics                     rewrites of each pass and rule
   xla opt module.hlo --cost --memory                  cost of each instruction, memory, values at its peak
   xla opt module.hlo --call-graph --dataflow          call graph, and the values that instructions hold
   xla opt module.hlo --to html -o module.html         the same as a page for a browser
   xla opt --list-passes                               all passes, and the platform's pipeline
+  xla opt --list-passes=markdown                      the page of the book that describes each pass
 
 To find the pass, and the rewrite in it, that breaks a program, save the outputs of the evaluator, and compare:
   xla run module.hlo --platform interpreter --inputs-seed 0 --output good.npz
@@ -50,7 +53,8 @@ pub struct Args {
     shapes: ShapesArg,
     #[command(flatten)]
     platform: PlatformArg,
-    /// Passes to run instead of the platform's pipeline; [A,B] is a group, [A,B]* a group run to a fixed point
+    /// Passes to run instead of the platform's pipeline, by their names or XLA's (cse, dce, algsimp, ...); [A,B] is a
+    /// group, [A,B]* a group run to a fixed point
     #[arg(long, value_name = "A,B,[C,D]*", conflicts_with = "until")]
     passes: Option<String>,
     /// Stop after the first run of this pass or stage of the platform's pipeline
@@ -74,8 +78,14 @@ pub struct Args {
     print_after_all: Option<Detail>,
     /// Instead of the module, print fusion decisions and their reasons, for the named instructions or all
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    #[arg(conflicts_with_all = ["print_after_all", "cost", "memory", "call_graph", "dataflow", "chains"])]
+    #[arg(conflicts_with_all = ["print_after_all", "statistics", "cost", "memory", "call_graph", "dataflow", "chains"])]
     explain: Option<String>,
+    /// Instead of the module, print the runs, changes and rewrites of each pass, and the applications of each rule;
+    /// =json for JSON
+    ///
+    /// Lists passes in the order of their first runs. A pass that edits the module as a whole counts no rewrites (-).
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    statistics: Option<Report>,
     /// Instead of the module, print the cost of each instruction: arithmetic, bytes; =json for JSON
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     cost: Option<Report>,
@@ -95,14 +105,14 @@ pub struct Args {
     ///
     /// The command gets the name of a file with the module in place of {module}; exit code 0 means good, 125 unknown,
     /// others bad.
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "call_graph", "dataflow", "chains", "max_passes", "max_rewrites"])]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "statistics", "cost", "memory", "call_graph", "dataflow", "chains", "max_passes", "max_rewrites"])]
     bisect: Option<String>,
     /// Output format of the module
-    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "call_graph", "dataflow", "chains", "bisect"])]
+    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "statistics", "cost", "memory", "call_graph", "dataflow", "chains", "bisect"])]
     to: Form,
-    /// List all passes and the platform's pipeline, and exit
-    #[arg(long)]
-    list_passes: bool,
+    /// List all passes and the platform's pipeline, and exit; =markdown for a page that describes each pass
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    list_passes: Option<Listing>,
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -126,25 +136,37 @@ impl Report {
     }
 }
 
+/// Format of the list of passes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Listing {
+    /// One line for each pass, and the pipeline of the platform
+    Table,
+    /// Markdown with the description of each pass, for every platform
+    Markdown,
+}
+
 /// Runs the passes.
 pub fn run(session: &Session, args: &Args) -> Outcome {
+    if let Some(Listing::Markdown) = args.list_passes {
+        return Ok(output::write(args.output.as_deref(), reference::page().as_bytes())?);
+    }
     let platforms = session.registry();
     let platform = session.platform(&platforms, &args.platform)?;
     let mut options = session.compile_options();
     options.passes = PassOptions {
         verify: true,
-        until: args.until.clone(),
+        until: args.until.as_deref().map(|name| registry::resolve_alias(name).to_string()),
         max_passes: args.max_passes,
         max_rewrites: args.max_rewrites,
         ..PassOptions::default()
     };
     let passes = platform.compiler().passes(&options)?;
-    if args.list_passes {
-        return Ok(output::write(args.output.as_deref(), listing(platform.name(), passes.as_ref()).as_bytes())?);
+    if args.list_passes.is_some() {
+        return Ok(output::write(args.output.as_deref(), list::table(platform.name(), passes.as_ref()).as_bytes())?);
     }
     let mut passes = chosen(args, platform.name(), passes)?;
     passes.profile = passes.profile.without(args.lacks.iter().map(String::as_str)).bad_input()?;
-    if let Some(until) = args.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
+    if let Some(until) = options.passes.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
         return Err(unknown_step(until, platform.name(), &passes.pipeline));
     }
     options.passes.disabled = left_out(&args.without, platform.name(), &passes.pipeline)?;
@@ -163,8 +185,8 @@ fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &
     }
     let printer = args.print_after_all.map(|detail| Printer::new(detail, &module));
     let observer = printer.as_ref().map(|printer| printer as &dyn PassObserver);
-    let (module, _) = optimize(module, passes, options, observer)?;
-    let reports = reports(args, &module)?;
+    let (module, report) = optimize(module, passes, options, observer)?;
+    let reports = reports(args, &module, &report)?;
     if !reports.is_empty() {
         return Ok(reports.into_bytes());
     }
@@ -173,9 +195,12 @@ fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &
     Ok(bytes)
 }
 
-/// Returns the requested reports on the optimised module.
-fn reports(args: &Args, module: &Module) -> Outcome<String> {
-    let mut text = args.cost.map(|how| how.write(&analysis::cost::analyze(module))).unwrap_or_default();
+/// Returns the requested reports on the run of the passes and the optimised module.
+fn reports(args: &Args, module: &Module, report: &PipelineReport) -> Outcome<String> {
+    let mut text = args.statistics.map(|how| how.write(&report.statistics())).unwrap_or_default();
+    if let Some(how) = args.cost {
+        text.push_str(&how.write(&analysis::cost::analyze(module)));
+    }
     if let Some(how) = args.memory {
         let assignment = assign_buffers(module, &BufferOptions::default())
             .context(|| "the memory is known after passes that order the program and copy (schedule, insert-copies)")?;
@@ -210,9 +235,9 @@ fn chosen(args: &Args, platform: &str, passes: Option<HloPasses>) -> Outcome<Hlo
 /// Returns the passes to skip; an error for a name that is not in the pipeline.
 fn left_out(names: &[String], platform: &str, pipeline: &Pipeline) -> Outcome<BTreeSet<String>> {
     let known = pipeline.names();
-    let checked = |name: &String| match known.contains(&name.as_str()) {
-        true => Ok(name.clone()),
-        false => Err(unknown_step(name, platform, pipeline)),
+    let checked = |name: &String| match registry::resolve_alias(name) {
+        resolved if known.contains(&resolved) => Ok(resolved.to_string()),
+        _ => Err(unknown_step(name, platform, pipeline)),
     };
     names.iter().map(checked).collect()
 }
@@ -222,18 +247,4 @@ fn unknown_step(until: &str, platform: &str, pipeline: &Pipeline) -> Failure {
     let hint = text::did_you_mean(until, names.iter().copied());
     let names = names.join(", ");
     Failure::usage(format!("the pipeline of platform {platform} has no pass or stage {until:?}{hint}; it has {names}"))
-}
-
-fn listing(platform: &str, passes: Option<&HloPasses>) -> String {
-    use std::fmt::Write as _;
-    let mut text = "Passes:\n".to_string();
-    let width = registry::list().map(|(name, _)| name.len()).max().unwrap_or_default();
-    for (name, what) in registry::list() {
-        let _ = writeln!(text, "  {name:width$}  {what}");
-    }
-    let _ = match passes {
-        Some(passes) => write!(text, "\nPipeline of platform {platform}:\n{}", passes.pipeline),
-        None => writeln!(text, "\nPlatform {platform} has no pipeline of its own."),
-    };
-    text
 }
