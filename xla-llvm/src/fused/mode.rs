@@ -60,6 +60,8 @@ pub(crate) struct RowCache<'ctx> {
     pub dims: Vec<usize>,
     /// Number of leading dimensions that index the kept rows; 0 if none are kept.
     pub rows: usize,
+    /// Reductions of rows whose results the elements of their row read, in dependency order.
+    pub reductions: Vec<InstrId>,
     /// Index of the row that the kernel is computing.
     pub row: Index,
     /// Loops being emitted, outermost first. Inner ones are hoisted in front of the outer ones, so they run earlier.

@@ -42,7 +42,7 @@ impl<'m> FusedKernel<'_, 'm> {
             let target = self.target(fused, 0);
             return fused.store(&target, &at, value);
         }
-        fused.begin_row(index);
+        fused.begin_row(index)?;
         let values = self.values(fused, index, |_| true)?;
         self.store_values(fused, values)
     }

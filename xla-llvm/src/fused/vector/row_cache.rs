@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use xla_hlo::ops::{Op, Reduce};
-use xla_hlo::{ArrayShape, InstrId, Result};
+use xla_hlo::{ArrayShape, Computation, InstrId, Result};
 
 use crate::elemental::Value;
 use crate::fused::analysis::row_reduction;
@@ -30,11 +30,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.row_cache().map_or(0, |cache| cache.rows)
     }
 
-    /// Sets the index of the current row; nothing is kept across rows.
-    pub(crate) fn begin_row(&mut self, index: &Index) {
-        if let Some(cache) = self.row_cache() {
-            cache.row = index.get(..cache.rows).unwrap_or(&[]).to_vec();
-        }
+    /// Begins the results of a row: sets its index, and computes its reductions first. Their loops run earlier, whatever
+    /// the order of emission, but only values that they have kept by now can be loaded by the results.
+    pub(crate) fn begin_row(&mut self, index: &Index) -> Result<()> {
+        let Some(cache) = self.row_cache() else { return Ok(()) };
+        cache.row = index.get(..cache.rows).unwrap_or(&[]).to_vec();
+        let (row, reductions) = (cache.row.clone(), cache.reductions.clone());
+        reductions.into_iter().try_for_each(|id| self.elements(id, &row).map(|_| ()))
     }
 
     /// Runs `f`, which emits a loop over the row.
@@ -152,8 +154,23 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             cost.insert(id, if keep { 1.0 } else { own });
         }
+        let is_read_in_row = |id: &InstrId| reads_in_row(graph, *id, dims, rows);
+        let reductions = graph.post_order().into_iter().filter(|id| reduction(id) == Some(rows)).filter(is_read_in_row);
+        let reductions: Vec<InstrId> = reductions.collect();
         if let Some(cache) = self.row_cache().filter(|_| !kept.is_empty()) {
-            (cache.kept, cache.rows) = (kept, rows);
+            (cache.kept, cache.rows, cache.reductions) = (kept, rows, reductions);
         }
     }
+}
+
+/// Whether elements of dimensions `dims` read a reduction's result, or a part of it, at the index of their row.
+fn reads_in_row(graph: &Computation, reduction: InstrId, dims: &[usize], rows: usize) -> bool {
+    graph[reduction].users().iter().any(|&user| match graph[user].op() {
+        Op::GetTupleElement(_) => reads_in_row(graph, user, dims, rows),
+        Op::Broadcast(broadcast) => {
+            broadcast.dimensions.iter().copied().eq(0..rows)
+                && graph[user].shape().as_array().is_some_and(|array| array.dims() == dims)
+        }
+        _ => false,
+    })
 }
