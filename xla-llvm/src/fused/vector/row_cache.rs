@@ -30,8 +30,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.row_cache().map_or(0, |cache| cache.rows)
     }
 
-    /// Begins the results of a row: sets its index, and computes its reductions first. Their loops run earlier, whatever
-    /// the order of emission, but only values that they have kept by now can be loaded by the results.
+    /// Begins the results of a row: sets its index, and computes its reductions first. Their loops run earlier in any
+    /// order of emission, but the results load only values that are kept when they are emitted.
     pub(crate) fn begin_row(&mut self, index: &Index) -> Result<()> {
         let Some(cache) = self.row_cache() else { return Ok(()) };
         cache.row = index.get(..cache.rows).unwrap_or(&[]).to_vec();
