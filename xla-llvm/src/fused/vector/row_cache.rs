@@ -154,12 +154,26 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             cost.insert(id, if keep { 1.0 } else { own });
         }
-        let is_read_in_row = |id: &InstrId| reads_in_row(graph, *id, dims, rows);
+        let members = self.members(results);
+        let is_read_in_row = |id: &InstrId| members.contains(id) && reads_in_row(graph, *id, dims, rows);
         let reductions = graph.post_order().into_iter().filter(|id| reduction(id) == Some(rows)).filter(is_read_in_row);
         let reductions: Vec<InstrId> = reductions.collect();
         if let Some(cache) = self.row_cache().filter(|_| !kept.is_empty()) {
             (cache.kept, cache.rows, cache.reductions) = (kept, rows, reductions);
         }
+    }
+
+    /// Returns the instructions that the kernel computes: those of the program that results reach without an operand.
+    fn members(&self, results: &[InstrId]) -> HashSet<InstrId> {
+        let graph = self.graph();
+        let mut members = HashSet::new();
+        let mut stack = results.to_vec();
+        while let Some(id) = stack.pop() {
+            if !self.sources.contains_key(&id) && members.insert(id) {
+                stack.extend(graph[id].operands());
+            }
+        }
+        members
     }
 }
 
