@@ -163,7 +163,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Returns the instructions that the kernel computes: those of the program that results reach without an operand.
+    /// Returns the instructions that the kernel computes: everything between its operands and `results`.
     fn members(&self, results: &[InstrId]) -> HashSet<InstrId> {
         let graph = self.graph();
         let mut members = HashSet::new();
