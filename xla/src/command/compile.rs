@@ -57,7 +57,7 @@ pub struct Args {
     /// ABI, for targets that have several, such as lp64d [default: the target's]
     #[arg(long, value_name = "NAME")]
     abi: Option<String>,
-    /// Relocation model: pic runs at any address, static at the linked address
+    /// Relocation model: pic runs at any address, static at a fixed one
     #[arg(long, value_name = "KIND", default_value = "pic", value_parser = ["pic", "static"])]
     relocation: String,
     /// Round each product before it is added, even if the target has fused multiply-add
