@@ -86,7 +86,7 @@ impl MemoryPool {
 
     /// Creates an empty pool that fills memory at each allocation with one of a few bytes that encode NaN, large or
     /// invalid numbers of most types. Reads of uninitialised memory then return different values each time. Each
-    /// allocation is a [guarded](HostBlock::guarded) block, which is never reused.
+    /// allocation is a guarded block, which is never reused.
     pub fn dirty(limits: PoolLimits) -> MemoryPool {
         MemoryPool(Arc::new(SharedPool { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }
