@@ -68,8 +68,8 @@ pub use framework::profile::{
     AttentionProfile, ConvolutionOrder, DotProfile, EpilogueProfile, FilterOrder, FloatProfile, FusionProfile,
     HeadSizes, LayoutProfile, MemorySpaceProfile, TargetProfile, TileProfile, TopKProfile,
 };
-pub use framework::report::{PassRun, PassTotal, PipelineReport, RewriteCounts};
-pub use framework::statistics::{PassStatistics, PipelineStatistics};
+pub use framework::report::{PassRun, PipelineReport};
+pub use framework::statistics::{PassStatistics, PipelineStatistics, RewriteCounts};
 pub use framework::{bisect, explain, reference, registry, report, stages};
 pub use fuse::{
     AliasRowOutputs, FoldKernels, Fuse, FuseAttention, FuseEpilogues, FuseOutputs, FuseRows, FuseScores,

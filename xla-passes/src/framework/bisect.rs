@@ -170,7 +170,7 @@ impl Search<'_, '_> {
         let max_rewrites = max_rewrites.or(self.options.max_rewrites);
         let options = PassOptions { max_passes, max_rewrites, ..self.options.clone() };
         let report = self.pipeline.run(&mut module, &PassContext::new(self.profile).with_options(options))?;
-        Ok((module, report.rewrites))
+        Ok((module, report.rewrites()))
     }
 
     /// Judges a module while `span` positions remain.

@@ -8,7 +8,7 @@ use xla_hlo::{Module, Result};
 use crate::TargetProfile;
 use crate::framework::explain::FusionDecision;
 use crate::framework::observer::PassObserver;
-use crate::framework::report::RewriteCounts;
+use crate::framework::statistics::RewriteCounts;
 
 /// A rewrite of a module that preserves its meaning.
 ///
@@ -142,8 +142,9 @@ impl<'a> PassContext<'a> {
         true
     }
 
-    /// Returns the number of applications of each rule so far. A pass without rules is counted under its own name.
-    pub fn rewrite_counts(&self) -> RewriteCounts {
-        self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_rule.clone()
+    /// Returns the number of applications of each rule since the last call, and forgets them; the limit still counts
+    /// them. A pass without rules is counted under its own name. A pipeline calls this after each pass, for its report.
+    pub fn take_rewrite_counts(&self) -> RewriteCounts {
+        std::mem::take(&mut self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_rule)
     }
 }

@@ -7,7 +7,7 @@ use xla_hlo::out_of_memory::ensure_room;
 use xla_hlo::{Error, Module, Result, ResultExt, verify};
 
 use crate::framework::observer::PassEvent;
-use crate::framework::report::{PassRun, PipelineReport, RewriteCounts};
+use crate::framework::report::{PassRun, PipelineReport};
 use crate::{Pass, PassContext};
 
 /// A named list of passes, inner pipelines and fixpoint groups that run in order.
@@ -80,7 +80,6 @@ impl Pipeline {
         self.check_names(cx)?;
         let mut run = PipelineRun { cx, report: PipelineReport::default() };
         run.pipeline(self, module, "")?;
-        run.report.rewrites = cx.rewrite_counts();
         Ok(run.report)
     }
 
@@ -169,7 +168,6 @@ impl PipelineRun<'_, '_> {
         let observer = self.cx.observer();
         observer.map_or(Ok(()), |o| o.before(&event(index, &path, pass, module, false)))?;
         ensure_room()?;
-        let before = self.cx.rewrite_counts();
         let start = Instant::now();
         let changed = pass.run(module, self.cx).context(|| format!("in pass {path}"))?.is_changed();
         let time = start.elapsed();
@@ -177,7 +175,7 @@ impl PipelineRun<'_, '_> {
         tracing::debug!(changed, micros = time.as_micros() as u64);
         observer.map_or(Ok(()), |o| o.after(&event(index, &path, pass, module, changed)))?;
         let instructions = module.instruction_count();
-        let rewrites = counted_since(&before, self.cx.rewrite_counts());
+        let rewrites = self.cx.take_rewrite_counts();
         let flow = self.cut_after(pass.name(), &path);
         let pass = pass.name();
         self.report.runs.push(PassRun { index, path, pass, changed, time, verify_time, instructions, rewrites });
@@ -191,13 +189,6 @@ impl PipelineRun<'_, '_> {
         }
         Flow::Continue
     }
-}
-
-/// Returns the number of applications of each rule after `before` was recorded, without rules that were not applied.
-fn counted_since(before: &RewriteCounts, mut counts: RewriteCounts) -> RewriteCounts {
-    counts.iter_mut().for_each(|(rule, count)| *count -= before.get(rule).copied().unwrap_or_default());
-    counts.retain(|_, count| *count > 0);
-    counts
 }
 
 fn event<'a>(index: usize, path: &'a str, pass: &dyn Pass, module: &'a Module, changed: bool) -> PassEvent<'a> {

@@ -1,11 +1,9 @@
 //! Report of a pipeline run as data: time and edits of each pass.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Number of applications of each rule. A pass without rules counts its rewrites under its own name.
-pub type RewriteCounts = BTreeMap<&'static str, u64>;
+use crate::framework::statistics::{PassStatistics, PipelineStatistics, RewriteCounts};
 
 /// One run of one pass.
 #[derive(Clone, Debug)]
@@ -33,23 +31,10 @@ pub struct PassRun {
 pub struct PipelineReport {
     /// All runs of all passes.
     pub runs: Vec<PassRun>,
-    /// Rewrites of all runs.
-    pub rewrites: RewriteCounts,
     /// Path of the step at which an option (`until`, `max_passes`) stopped the pipeline.
     pub cut_at: Option<String>,
     /// Paths of fixpoint groups that still changed the module when they reached their iteration limit.
     pub unfinished: Vec<String>,
-}
-
-/// Totals over all runs of one pass.
-#[derive(Clone, Debug, Default)]
-pub struct PassTotal {
-    /// Number of runs.
-    pub runs: usize,
-    /// Number of runs that edited the module.
-    pub changes: usize,
-    /// Time spent in the pass, without the verifier.
-    pub time: Duration,
 }
 
 impl PipelineReport {
@@ -63,16 +48,32 @@ impl PipelineReport {
         self.runs.iter().map(|run| run.time).sum()
     }
 
-    /// Returns runs, changes and time by pass name.
-    pub fn by_pass(&self) -> BTreeMap<&'static str, PassTotal> {
-        let mut totals = BTreeMap::<_, PassTotal>::new();
+    /// Returns the statistics of each pass.
+    pub fn statistics(&self) -> PipelineStatistics {
+        let mut passes: Vec<PassStatistics> = Vec::new();
         for run in &self.runs {
-            let total = totals.entry(run.pass).or_default();
-            total.runs += 1;
-            total.changes += usize::from(run.changed);
-            total.time += run.time;
+            let place = passes.iter().position(|known| known.pass == run.pass).unwrap_or_else(|| {
+                passes.push(PassStatistics { pass: run.pass, ..PassStatistics::default() });
+                passes.len() - 1
+            });
+            let statistics = &mut passes[place];
+            statistics.runs += 1;
+            statistics.changes += usize::from(run.changed);
+            statistics.time += run.time;
+            for (rule, count) in &run.rewrites {
+                *statistics.rewrites.entry(rule).or_default() += count;
+            }
         }
-        totals
+        PipelineStatistics { passes }
+    }
+
+    /// Returns the rewrites of all runs.
+    pub fn rewrites(&self) -> RewriteCounts {
+        let mut all = RewriteCounts::new();
+        for (rule, count) in self.runs.iter().flat_map(|run| &run.rewrites) {
+            *all.entry(rule).or_default() += count;
+        }
+        all
     }
 }
 
@@ -80,13 +81,13 @@ impl PipelineReport {
 impl fmt::Display for PipelineReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<28} {:>5} {:>8} {:>10}", "pass", "runs", "changes", "ms")?;
-        let mut totals: Vec<_> = self.by_pass().into_iter().collect();
-        totals.sort_by_key(|(_, total)| std::cmp::Reverse(total.time));
-        for (pass, total) in totals {
-            let ms = total.time.as_secs_f64() * 1e3;
-            writeln!(f, "{pass:<28} {:>5} {:>8} {ms:>10.3}", total.runs, total.changes)?;
+        let mut totals = self.statistics().passes;
+        totals.sort_by_key(|total| std::cmp::Reverse(total.time));
+        for PassStatistics { pass, runs, changes, time, .. } in totals {
+            let ms = time.as_secs_f64() * 1e3;
+            writeln!(f, "{pass:<28} {runs:>5} {changes:>8} {ms:>10.3}")?;
         }
-        for (rule, count) in &self.rewrites {
+        for (rule, count) in self.rewrites() {
             writeln!(f, "rule {rule}: {count}")?;
         }
         for group in &self.unfinished {

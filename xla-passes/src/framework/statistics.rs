@@ -1,10 +1,13 @@
 //! Statistics of a pipeline run: the rewrites of each pass, by rule.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::framework::report::{PipelineReport, RewriteCounts};
+/// Number of applications of each rule. A pass without rules counts its rewrites under its own name.
+pub type RewriteCounts = BTreeMap<&'static str, u64>;
 
 /// Statistics of all passes of a pipeline run, in the order of their first runs.
 ///
@@ -25,6 +28,9 @@ pub struct PassStatistics {
     pub runs: usize,
     /// Number of runs that edited the module.
     pub changes: usize,
+    /// Time spent in the pass, without the verifier.
+    #[serde(skip)]
+    pub time: Duration,
     /// Rewrites by rule. A pass without rules counts under its own name, and some passes count nothing; see
     /// [`Counted`](crate::registry::Counted).
     pub rewrites: RewriteCounts,
@@ -37,32 +43,12 @@ impl PassStatistics {
     }
 }
 
-impl PipelineReport {
-    /// Returns the statistics of each pass.
-    pub fn statistics(&self) -> PipelineStatistics {
-        let mut passes: Vec<PassStatistics> = Vec::new();
-        for run in &self.runs {
-            let place = passes.iter().position(|known| known.pass == run.pass).unwrap_or_else(|| {
-                passes.push(PassStatistics { pass: run.pass, ..PassStatistics::default() });
-                passes.len() - 1
-            });
-            let statistics = &mut passes[place];
-            statistics.runs += 1;
-            statistics.changes += usize::from(run.changed);
-            for (rule, count) in &run.rewrites {
-                *statistics.rewrites.entry(rule).or_default() += count;
-            }
-        }
-        PipelineStatistics { passes }
-    }
-}
-
 impl fmt::Display for PipelineStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_shown = |statistics: &&PassStatistics| statistics.changes > 0 || !statistics.rewrites.is_empty();
         writeln!(f, "{:<32} {:>5} {:>8} {:>9}", "pass", "runs", "changes", "rewrites")?;
         for statistics in self.passes.iter().filter(is_shown) {
-            let PassStatistics { pass, runs, changes, rewrites } = statistics;
+            let PassStatistics { pass, runs, changes, rewrites, .. } = statistics;
             let total = if rewrites.is_empty() { "-".to_string() } else { statistics.total().to_string() };
             writeln!(f, "{pass:<32} {runs:>5} {changes:>8} {total:>9}")?;
             for (rule, count) in rewrites.iter().filter(|(rule, _)| *rule != pass) {

@@ -75,7 +75,7 @@ fn random_programs_run_in_less_memory() {
                 assert!(old.leaves().iter().zip(new.leaves()).all(|(old, new)| old.bytes() == new.bytes()), "{module}");
             }
             let outcome = memory::check(module, &arguments, 1_000_000);
-            (bytes, outcome.buffers.total_bytes(), context.rewrite_counts().values().sum::<u64>())
+            (bytes, outcome.buffers.total_bytes(), context.take_rewrite_counts().values().sum::<u64>())
         });
         assert!(recomputed <= bytes, "seed {seed} needs {recomputed} bytes instead of {bytes}");
         assert_eq!(

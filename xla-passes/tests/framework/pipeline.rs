@@ -129,7 +129,7 @@ fn counts_cut_passes_and_rewrites() {
     assert_eq!((report.runs.len(), report.cut_at.as_deref()), (1, Some("all.dead-code")));
     let cx = PassContext::new(&profile).with_options(PassOptions { max_rewrites: Some(1), ..options() });
     let report = pipeline.run(&mut module(), &cx).expect("it runs");
-    assert_eq!(report.rewrites.values().sum::<u64>(), 1);
+    assert_eq!(report.rewrites().values().sum::<u64>(), 1);
     assert!(report.to_string().contains("rule involution: 1"), "{report}");
 }
 

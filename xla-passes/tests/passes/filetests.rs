@@ -159,14 +159,14 @@ fn every_rewrite_alone_keeps_the_program(file: &str) {
     let pipeline = pipeline(&passes, &profile);
     for case in &cases {
         let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
-        let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites.values().sum();
+        let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites().values().sum();
         // The other test checks the full number.
         for limit in (0..all.min(12)).chain(all.saturating_sub(1).max(12)..all) {
             let options = PassOptions { verify: true, max_rewrites: Some(limit), ..PassOptions::default() };
             let mut after = before.clone();
             let report = pipeline.run(&mut after, &PassContext::new(&profile).with_options(options));
             let report = report.unwrap_or_else(|e| panic!("case {}, {limit} rewrites: {e}", case.name));
-            assert_eq!(report.rewrites.values().sum::<u64>(), limit, "case {}", case.name);
+            assert_eq!(report.rewrites().values().sum::<u64>(), limit, "case {}", case.name);
             let (old, new) = (evaluate(&before, 2, false, STEPS), evaluate(&after, 2, false, STEPS));
             let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
             if let Some(difference) = difference(&old, &new, case.approximate) {
@@ -190,7 +190,7 @@ fn cases_become_their_snapshots(file: &str) {
     let mut out = String::new();
     for case in &cases {
         let (result, report) = check(&passes, case, &profile);
-        let rules: Vec<&str> = report.rewrites.keys().copied().filter(|rule| laws.contains(rule)).collect();
+        let rules: Vec<&str> = report.rewrites().keys().copied().filter(|rule| laws.contains(rule)).collect();
         let stays = STAYS.iter().any(|end| case.name.ends_with(end));
         assert!(!stays || !report.is_changed(), "case {} is changed by {rules:?}", case.name);
         let comment = if rules.is_empty() { String::new() } else { format!("{RULES}{}\n", rules.join(", ")) };

@@ -39,7 +39,7 @@ fn limited(text: &str, limit: impl Fn(usize) -> usize) -> (Module, usize, usize,
     }
     assert!(!run(&mut after.clone(), "rematerialize", limit, None).is_changed(), "a second run changes it:\n{after}");
     assert!(!run(&mut after.clone(), "schedule", limit, None).is_changed(), "its order is lost:\n{after}");
-    let count = report.rewrites.values().sum();
+    let count = report.rewrites().values().sum();
     let needs = bytes(&after);
     (after, unlimited, needs, count)
 }
@@ -146,7 +146,7 @@ fn what_has_only_late_uses_moves_there() {
     module.computation_mut(entry).set_schedule(Some(order));
     let before = bytes(&module);
     let report = run(&mut module, "rematerialize", Some(before as u64 - 1), None);
-    assert_eq!(report.rewrites.values().sum::<u64>(), 1);
+    assert_eq!(report.rewrites().values().sum::<u64>(), 1);
     assert!(bytes(&module) < before && module.entry().find("a").is_none(), "{module}");
 }
 

@@ -122,7 +122,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             Op::Reduce(r) => row_reduction(graph, dims, graph[*id].operand(0), r),
             _ => None,
         };
-        let order: Vec<InstrId> = graph.post_order();
+        let members = self.members(results);
+        let order: Vec<InstrId> = graph.post_order().into_iter().filter(|id| members.contains(id)).collect();
         let Some(rows) = order.iter().find_map(reduction) else { return };
         // Each reduction and each full result is a loop; count the loops that compute each full value.
         let reductions = order.iter().filter(|id| reduction(id).is_some()).map(|&id| graph[id].operand(0));
@@ -142,7 +143,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let mut left = SCRATCH_BYTES;
         let mut cost: HashMap<InstrId, f64> = HashMap::new();
         let mut kept = HashSet::new();
-        for id in order.into_iter().filter(|id| loops.contains_key(id)) {
+        for &id in order.iter().filter(|id| loops.contains_key(id)) {
             let inside: f64 = graph[id].operands().iter().map(|o| cost.get(o).copied().unwrap_or(0.0)).sum();
             let own = inside + support::work(self.module, graph, id) / elements;
             let row: usize = dims[rows..].iter().product();
@@ -154,13 +155,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             cost.insert(id, if keep { 1.0 } else { own });
         }
-        let members = self.members(results);
-        let is_read_in_row = |id: &InstrId| members.contains(id) && reads_in_row(graph, *id, dims, rows);
-        let reductions = graph.post_order().into_iter().filter(|id| reduction(id) == Some(rows)).filter(is_read_in_row);
-        let reductions: Vec<InstrId> = reductions.collect();
-        if let Some(cache) = self.row_cache().filter(|_| !kept.is_empty()) {
-            (cache.kept, cache.rows, cache.reductions) = (kept, rows, reductions);
-        }
+        let Some(cache) = self.row_cache().filter(|_| !kept.is_empty()) else { return };
+        let is_read = |id: &InstrId| reduction(id) == Some(rows) && reads_in_row(graph, *id, dims, rows);
+        (cache.kept, cache.rows) = (kept, rows);
+        cache.reductions = order.into_iter().filter(is_read).collect();
     }
 
     /// Returns the instructions that the kernel computes: everything between its operands and `results`.

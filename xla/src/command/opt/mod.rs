@@ -53,8 +53,8 @@ pub struct Args {
     shapes: ShapesArg,
     #[command(flatten)]
     platform: PlatformArg,
-    /// Passes to run instead of the pipeline, by their names or XLA's (cse, dce, ...); [A,B] is a group, [A,B]* runs to a
-    /// fixed point
+    /// Passes to run instead of the pipeline, by their names or XLA's (cse, dce, ...); [A,B] is a group, [A,B]* runs to
+    /// a fixed point
     #[arg(long, value_name = "A,B,[C,D]*", conflicts_with = "until")]
     passes: Option<String>,
     /// Stop after the first run of this pass or stage of the platform's pipeline
