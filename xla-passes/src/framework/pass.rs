@@ -144,7 +144,7 @@ impl<'a> PassContext<'a> {
 
     /// Returns the number of applications of each rule since the last call, and forgets them; the limit still counts
     /// them. A pass without rules is counted under its own name. A pipeline calls this after each pass, for its report.
-    pub fn take_rewrite_counts(&self) -> RewriteCounts {
+    pub(crate) fn take_rewrite_counts(&self) -> RewriteCounts {
         std::mem::take(&mut self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_rule)
     }
 }

@@ -66,8 +66,7 @@ fn random_programs_run_in_less_memory() {
                 run(&before_scheduling(&profile), &mut module, &profile);
             }
             let bytes = memory::check(module.clone(), &arguments, 1_000_000).buffers.total_bytes();
-            let context = PassContext::new(&profile);
-            recompute.run(&mut module, &context).expect("the passes succeed");
+            let report = recompute.run(&mut module, &PassContext::new(&profile)).expect("the passes succeed");
             let value = |module: &Module| {
                 Evaluator::new(module).with_step_limit(1_000_000).call(module.entry_id(), arguments.to_vec())
             };
@@ -75,7 +74,7 @@ fn random_programs_run_in_less_memory() {
                 assert!(old.leaves().iter().zip(new.leaves()).all(|(old, new)| old.bytes() == new.bytes()), "{module}");
             }
             let outcome = memory::check(module, &arguments, 1_000_000);
-            (bytes, outcome.buffers.total_bytes(), context.take_rewrite_counts().values().sum::<u64>())
+            (bytes, outcome.buffers.total_bytes(), report.rewrites().values().sum::<u64>())
         });
         assert!(recomputed <= bytes, "seed {seed} needs {recomputed} bytes instead of {bytes}");
         assert_eq!(
