@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 use serde_json::Value;
 
-use crate::shell::{capture, program, root, run as run_program, xla_command};
-use crate::{corpus, packages, python};
+use crate::shell::{capture, program, root, run as run_program};
+use crate::{build, corpus, packages, python};
 
 pub const HELP: &str = "\
 cargo xtask bench [NAME...] [--own] [-- OPTION...]
@@ -28,7 +28,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         bail!("unknown option '{option}'; those of the programs that are run come after `--`");
     }
     packages::ensure()?;
-    let xla = xla_command()?;
+    let xla = build::xla()?;
     let compare = root().join("../shared/bench/compare.py");
     if own || !compare.exists() { alone(&xla, names, options) } else { against_xla(&xla, &compare, names, options) }
 }

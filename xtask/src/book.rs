@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
-use crate::fuzz::tests_command;
-use crate::shell::{capture, cargo, line, output, program, root, run as run_program, xla_command};
-use crate::{finish, packages};
+use crate::shell::{capture, cargo, line, output, program, root, run as run_program};
+use crate::{build, finish, packages};
 
 pub const HELP: &str = "\
 Generates docs/src/operations.md from the op table and docs/src/internals/pass-reference.md from the registry of passes, then builds the
@@ -24,7 +23,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     packages::ensure()?;
     let mut words = vec!["operations", "docs/src/operations.md"];
     words.extend(is_check.then_some("--check"));
-    run_program(program(tests_command()?, &words))?;
+    run_program(program(build::xla_tests()?, &words))?;
     pass_reference(is_check)?;
     build()
 }
@@ -32,7 +31,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
 /// Generates the page of all passes, or compares it.
 fn pass_reference(is_check: bool) -> Result<()> {
     const PAGE: &str = "docs/src/internals/pass-reference.md";
-    let page = capture(program(xla_command()?, &["opt", "--list-passes=markdown"]))?;
+    let page = capture(program(build::xla()?, &["opt", "--list-passes=markdown"]))?;
     let path = root().join(PAGE);
     if !is_check {
         return fs::write(&path, page).with_context(|| format!("cannot write {PAGE}"));

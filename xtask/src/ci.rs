@@ -15,7 +15,8 @@ pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
 benchmark programs as machine code for GPUs with estimates of it (where ptxas can be had), code for other processors and on emulated ones, applications
 around compiled programs, kernels on a simulated GPU, the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model,
-and the corpus on every platform. Stops at the first step that fails.
+and the corpus on every platform. Stops at the first step that fails. Programs are built for release, or in the Cargo profile that the
+variable XTASK_PROFILE names.
 
   --from STEP   only this step and those after it, such as rustdoc or \"simulated gpu\"
 ";
@@ -39,7 +40,7 @@ const STEPS: &[Step] = &[
     ("simulated gpu", || simulated_gpu::check(&test_backend::tests_command("gpu")?)),
     ("ptxas", ptxas::quick_if_possible),
     ("gpu bundle", gpu_report::check),
-    ("wheel", wheel::of_release),
+    ("wheel", wheel::check),
     ("corpus", || corpus::own(&corpus::Selection::default())),
 ];
 

@@ -11,9 +11,9 @@ use pico_args::Arguments;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use crate::shell::{program, root, run as run_program, xla_command};
+use crate::shell::{program, root, run as run_program};
 use crate::verdict::{Outcome, Verdict};
-use crate::{finish, packages, python};
+use crate::{build, finish, packages, python};
 
 pub const HELP: &str = "\
 Builds the release form of the `xla` command and runs the programs of tests/corpus with it.
@@ -90,7 +90,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
 /// Runs the repository's own corpus.
 pub fn own(selection: &Selection) -> Result<()> {
     packages::ensure()?;
-    let xla = xla_command()?;
+    let xla = build::xla()?;
     let mut cases = Vec::new();
     for suite in &selection.suites {
         let folder = unpack(suite)?;
@@ -207,7 +207,7 @@ fn wait(child: &mut Child) -> std::io::Result<Option<String>> {
 fn judged(corpus: &Path, selection: &Selection) -> Result<()> {
     packages::ensure()?;
     let python = python::with_module("numpy", &["numpy"])?;
-    let xla = xla_command()?;
+    let xla = build::xla()?;
     let corpus = fs::canonicalize(root().join(corpus)).with_context(|| corpus.display().to_string())?;
     let results = root().join("target/corpus-results.json");
     let mut verdict = Verdict::new(not_yet()?);

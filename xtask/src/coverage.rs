@@ -3,9 +3,8 @@
 use anyhow::Result;
 use pico_args::Arguments;
 
-use crate::fuzz::tests_command;
 use crate::shell::{program, run as run_program};
-use crate::{finish, packages};
+use crate::{build, finish, packages};
 
 pub const HELP: &str = "\
 Compiles and runs a tiny program for each operation and element type on each platform and compares it with the evaluator.
@@ -24,5 +23,5 @@ pub fn run(mut args: Arguments) -> Result<()> {
     }
     finish(args)?;
     packages::ensure()?;
-    run_program(program(tests_command()?, &words))
+    run_program(program(build::xla_tests()?, &words))
 }

@@ -7,8 +7,8 @@ use pico_args::Arguments;
 
 use crate::bench::{Measurement, Programs};
 use crate::corpus::{checked_run, unpack};
-use crate::shell::{run as run_program, xla_command};
-use crate::{finish, packages};
+use crate::shell::run as run_program;
+use crate::{build, finish, packages};
 
 pub const HELP: &str = "\
 Sets the machine up, builds the `xla` command, compiles a transformer encoder block and its training step (traced from
@@ -26,7 +26,7 @@ pub fn run(args: Arguments) -> Result<()> {
     let start = Instant::now();
     packages::ensure()?;
     println!("Building the `xla` command (minutes the first time, seconds afterwards).");
-    let xla = xla_command()?;
+    let xla = build::xla()?;
 
     println!("\nA small transformer block and its gradient, every output element compared with the expected one:");
     let models = unpack("models")?;

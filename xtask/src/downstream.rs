@@ -15,6 +15,9 @@ backend registered beside those that are built in, and a CPU backend without LLV
 const CRATES: &[&str] =
     &["no-backend", "only-gpu-run", "only-template", "private-backend", "cranelift-cpu", "only-cpu"];
 
+/// Cargo configuration of builds outside of the workspace that share its target directory.
+pub const PROFILE: &str = "tests/downstream/profile.toml";
+
 pub fn run(args: Arguments) -> Result<()> {
     finish(args)?;
     check()
@@ -30,6 +33,8 @@ pub fn check() -> Result<()> {
         run_program(cargo(&[
             "run",
             "--quiet",
+            "--config",
+            PROFILE,
             "--manifest-path",
             &format!("tests/downstream/{name}/Cargo.toml"),
             "--target-dir",

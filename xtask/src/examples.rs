@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use pico_args::Arguments;
 
-use crate::shell::{capture, cargo, has, line, program, root, run as run_program, xla_command};
-use crate::{finish, packages};
+use crate::shell::{capture, cargo, has, line, program, root, run as run_program};
+use crate::{build, finish, packages};
 
 pub const HELP: &str = "\
 Compiles examples/digits, a trained network, ahead of time, builds the applications in C, C++ and Rust and for WebAssembly around
@@ -32,14 +32,14 @@ pub fn run(mut args: Arguments) -> Result<()> {
     }
     packages::ensure_cross()?;
     packages::ensure_cross_compilers()?;
-    let digits = Digits::new(xla_command()?)?;
+    let digits = Digits::new(build::xla()?)?;
     with_tools(&digits)?;
     digits.in_rust_by_cargo()
 }
 
 /// Builds and runs the examples for which this machine has tools.
 pub fn check() -> Result<()> {
-    with_tools(&Digits::new(xla_command()?)?)
+    with_tools(&Digits::new(build::xla()?)?)
 }
 
 fn with_tools(digits: &Digits) -> Result<()> {

@@ -1,13 +1,12 @@
 //! `cargo xtask fuzz`: random programs against the evaluator, and the fuzz targets where cargo-fuzz is installed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
-use crate::shell::{cargo, metadata, output, program, root, run as run_program};
-use crate::{finish, packages};
+use crate::shell::{cargo, output, program, root, run as run_program};
+use crate::{build, finish, packages};
 
 pub const HELP: &str = "\
 Compares random programs of all families: the evaluator, the evaluator after the passes, the platform with and without
@@ -59,21 +58,13 @@ pub fn run(mut args: Arguments) -> Result<()> {
     }
     let mut failed = Vec::new();
     if target.as_deref().is_none_or(|target| target == "none") {
-        failed.extend(run_program(program(tests_command()?, &words)).is_err().then(|| "random programs".to_owned()));
+        failed.extend(run_program(program(build::xla_tests()?, &words)).is_err().then(|| "random programs".to_owned()));
     }
     failed.extend(targets(target.as_deref(), seconds.unwrap_or(60))?);
     if !failed.is_empty() {
         bail!("findings of {}; see above, target/fuzz and fuzz/artifacts", failed.join(", "));
     }
     Ok(())
-}
-
-/// Builds the release form of `xla-tests` and returns its path.
-pub fn tests_command() -> Result<PathBuf> {
-    run_program(cargo(&["build", "--release", "--package", "xla-tests", "--bin", "xla-tests"]))?;
-    let metadata = metadata()?;
-    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-    Ok(Path::new(target).join("release").join(format!("xla-tests{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// Runs fuzz targets; returns the names of the targets with findings.

@@ -4,6 +4,7 @@
 mod backend;
 mod bench;
 mod book;
+mod build;
 mod ci;
 mod corpus;
 mod coverage;

@@ -69,14 +69,6 @@ pub fn metadata() -> Result<Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Builds the release form of the `xla` command and returns its path.
-pub fn xla_command() -> Result<PathBuf> {
-    run(cargo(&["build", "--release", "--package", "xla", "--bin", "xla"]))?;
-    let metadata = metadata()?;
-    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-    Ok(Path::new(target).join("release").join(format!("xla{}", std::env::consts::EXE_SUFFIX)))
-}
-
 /// A command as a person would type it from the root of the repository.
 pub fn line(command: &Command) -> String {
     let root = format!("{}/", root().display());

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{cargo, metadata, output, program, run};
+use crate::build;
+use crate::shell::{cargo, output, program, run};
 
 /// Stand-ins for NVIDIA's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,8 @@ const APPROXIMATE: &[&str] = &["divide", "erf", "exponential", "log", "power", "
 /// loaded once.
 pub fn library(installed: Installed) -> Result<PathBuf> {
     let package = installed.package();
-    run(cargo(&["build", "--release", "--package", package]))?;
-    let metadata = metadata()?;
-    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-    let built = Path::new(target).join(format!("release/lib{}.so", package.replace('-', "_")));
-    let folder = Path::new(target).join(installed.folder());
+    let built = build::package(package, &["--lib"])?.join(format!("lib{}.so", package.replace('-', "_")));
+    let folder = build::target()?.join(installed.folder());
     fs::create_dir_all(&folder)?;
     let copy = folder.join("all.so");
     // A file of an earlier build stays as it is for programs that run with it.

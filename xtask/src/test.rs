@@ -3,9 +3,8 @@
 use anyhow::Result;
 use pico_args::Arguments;
 
-use crate::fuzz::tests_command;
 use crate::shell::{cargo, output, program, run as run_program};
-use crate::{emulated, finish, packages};
+use crate::{build, emulated, finish, packages};
 
 pub const HELP: &str = "\
 Sets the machine up, then runs all tests, through cargo-nextest when it is there, and the documentation's examples.
@@ -51,7 +50,7 @@ fn cross(mut args: Arguments) -> Result<()> {
     if words.iter().any(|word| word == "--gnu-ld") {
         packages::ensure_gnu_linkers()?;
     }
-    run_program(program(tests_command()?, &words))
+    run_program(program(build::xla_tests()?, &words))
 }
 
 /// Models on emulated processors of five kinds, and links with GNU ld, where the tools can be had.
@@ -65,7 +64,7 @@ pub fn cross_if_possible() -> Result<()> {
         Ok(()) => words.push("--gnu-ld"),
         Err(error) => println!("links with GNU ld are left out: {error:#}"),
     }
-    run_program(program(tests_command()?, &words))
+    run_program(program(build::xla_tests()?, &words))
 }
 
 /// Runs the tests whose name contains `filter`, or all tests and examples.

@@ -7,7 +7,7 @@ use pico_args::Arguments;
 
 use crate::shell::{cargo, metadata, program, root, run as run_program};
 use crate::simulated_gpu::{self, Installed};
-use crate::{finish, packages};
+use crate::{build, finish, packages};
 
 pub const HELP: &str = "\
 cargo xtask test-backend NAME: tests everything that a backend must do, in levels, and reports gaps, operations that the host
@@ -182,16 +182,12 @@ impl Home {
     }
 }
 
-/// Builds the release form of `xla-tests` with the feature of a backend, if there is one, and returns its path.
+/// Builds `xla-tests` with the feature of a backend, if there is one, and returns its path.
 pub fn tests_command(backend: &str) -> Result<PathBuf> {
     let metadata = metadata()?;
-    let mut words = vec!["build", "--release", "--package", "xla-tests", "--bin", "xla-tests"];
-    if has_feature(&metadata, backend)? {
-        words.extend(["--features", backend]);
-    }
-    run_program(cargo(&words))?;
-    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-    Ok(Path::new(target).join("release").join(format!("xla-tests{}", std::env::consts::EXE_SUFFIX)))
+    let feature = format!("xla-tests/{backend}");
+    let features: &[&str] = if has_feature(&metadata, backend)? { &["--features", &feature] } else { &[] };
+    build::binary("xla-tests", features)
 }
 
 /// Whether the crate of the tests has a feature of that name.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
-use crate::shell::{program, root, run as run_program, xla_command};
-use crate::{finish, packages, python};
+use crate::shell::{program, root, run as run_program};
+use crate::{build, finish, packages, python};
 
 pub const HELP: &str = "\
 Runs the programs of tests/zoo: models of Keras, Flax, Equinox and Haiku, transformers, samplers, solvers, optimizers and simulations, with
@@ -123,7 +123,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
             Via::Command(Some(path)) => command.arg("--command").arg(path),
             Via::Command(None) => {
                 packages::ensure()?;
-                command.arg("--command").arg(xla_command()?)
+                command.arg("--command").arg(build::xla()?)
             }
         };
     }

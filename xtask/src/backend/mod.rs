@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use pico_args::Arguments;
 
-use crate::finish;
 use crate::shell::{cargo, program, root, run as run_program};
+use crate::{downstream, finish};
 use name::{Name, ORIGINAL};
 
 pub const NEW_HELP: &str = "\
@@ -98,7 +98,7 @@ fn new_inside(name: &Name, options: &Options) -> Result<()> {
 }
 
 /// The tests of a backend but for the kit, which takes longest and is the same as in the workspace.
-const WITHOUT_KIT: &[&str] = &["test", "--", "--skip", "conformance"];
+const WITHOUT_KIT: &[&str] = &["--", "--skip", "conformance"];
 
 fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
     let out = std::env::current_dir()?.join(out);
@@ -119,10 +119,9 @@ fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
         command
     };
     if options.is_tested {
-        let mut tests = inside(if options.is_quick { WITHOUT_KIT } else { &["test", "--release"] });
-        // The crates are built once more, as those of another workspace, and run little.
-        tests.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
-        run_program(tests)?;
+        let profile = root().join(downstream::PROFILE).display().to_string();
+        let quick = [&["test", "--config", &profile], WITHOUT_KIT].concat();
+        run_program(inside(if options.is_quick { &quick } else { &["test", "--release"] }))?;
     } else {
         run_program(inside(&["check"]))?;
     }

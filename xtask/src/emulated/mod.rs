@@ -11,8 +11,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
-use crate::packages;
-use crate::shell::{capture, cargo, has, metadata, program, run as run_program};
+use crate::shell::{capture, cargo, has, program, run as run_program};
+use crate::{build, packages};
 use llvm::Llvm;
 use processors::{PROCESSORS, Processor};
 
@@ -70,9 +70,7 @@ impl Machine {
         packages::ensure()?;
         packages::ensure_emulated_aarch64()?;
         ensure_rust_target()?;
-        let metadata = metadata()?;
-        let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-        let target = PathBuf::from(target);
+        let target = build::target()?;
         let llvm = Llvm::provide(&target.join("jit-aarch64"))?;
         Ok(Machine { target, llvm })
     }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 
 use crate::corpus::{self, problem};
-use crate::shell::{cargo, metadata, program, root, run};
-use crate::{link, packages, ptxas};
+use crate::shell::{cargo, program, root, run};
+use crate::{build, link, packages, ptxas};
 
 /// Default architecture of executables: the one that programs are compiled for in process on an H100.
 pub const ARCHITECTURE: &str = "sm_90a";
@@ -121,15 +121,14 @@ fn collect(from: &Path, to: &Path, ending: &str) -> Result<()> {
 /// Builds the commands for GPUs alone, with LLVM linked in, and returns a list of their dependencies. They are one file
 /// with two names, half as large as two files.
 fn commands(stage: &Path) -> Result<String> {
-    let mut command = cargo(&["rustc", "--release", "--package", "xla-tests", "--bin", "xla-tests"]);
-    command.args(["--no-default-features", "--features", "gpu"]);
+    let profile = build::profile();
+    let mut command = cargo(&["rustc", "--profile", &profile, "--package", "xla-tests", "--bin", "xla-tests"]);
+    command.args(["--no-default-features", "--features", "gpu,unify"]);
     link::statically(&mut command, &work().join("link"))?;
     command.arg("-C").arg(format!("link-arg={}", random_numbers()?.display()));
     run(command)?;
-    let metadata = metadata()?;
-    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
     let place = stage.join("xla-tests");
-    fs::copy(Path::new(target).join("release/xla-tests"), &place)?;
+    fs::copy(build::results(&build::target()?, &profile).join("xla-tests"), &place)?;
     fs::hard_link(&place, stage.join("xla"))?;
     let (libraries, version) = (link::check_needs(&place)?, link::c_library(&place)?);
     let minor = version.strip_prefix("2.").and_then(|rest| rest.split('.').next()?.parse().ok());

@@ -10,8 +10,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
-use crate::shell::{output, program, root, run as run_program, xla_command};
-use crate::{finish, packages, test_backend};
+use crate::shell::{output, program, root, run as run_program};
+use crate::{build, finish, packages, test_backend};
 
 pub use check::check;
 
@@ -80,7 +80,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
 /// Runs the report on this machine.
 fn here(out: &Path, words: &[String]) -> Result<()> {
     packages::ensure()?;
-    let xla = xla_command()?;
+    let xla = build::xla()?;
     let is_real = !words.iter().any(|word| word == "--driver" || word == "--platform");
     if is_real {
         let platforms = output(program(&xla, &["platforms"])).context("`xla platforms` failed")?;

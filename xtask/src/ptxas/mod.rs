@@ -22,8 +22,8 @@ use sass_model::model::Measured;
 use serde_json::Value;
 
 use crate::corpus::{self, problem};
-use crate::shell::{program, root, xla_command};
-use crate::{finish, packages};
+use crate::shell::{program, root};
+use crate::{build, finish, packages};
 use roofline::Roofline;
 use rows::{Row, Summary};
 pub use wheel::{NVDISASM, PTXAS};
@@ -135,7 +135,7 @@ struct Tools {
 
 fn built() -> Result<PathBuf> {
     packages::ensure()?;
-    xla_command()
+    build::xla()
 }
 
 /// Suite of programs for several devices, which the command refuses.

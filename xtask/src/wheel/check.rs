@@ -28,8 +28,8 @@ pub fn library(path: &Path) -> Result<String> {
     Ok(exported.join(", "))
 }
 
-/// Checks the sizes of a wheel, and prints them.
-pub fn sizes(wheel: &Path) -> Result<String> {
+/// Checks the sizes of a wheel, which have limits in a release build, and returns them as text.
+pub fn sizes(wheel: &Path, profile: &str) -> Result<String> {
     let packed = fs::metadata(wheel)?.len();
     let mut archive = zip::ZipArchive::new(fs::File::open(wheel)?)?;
     let mut installed = 0;
@@ -39,7 +39,8 @@ pub fn sizes(wheel: &Path) -> Result<String> {
     let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
     let said = format!("{} packed, {} installed", megabytes(packed), megabytes(installed));
     let limits = format!("at most {} and {} are wanted", megabytes(PACKED), megabytes(INSTALLED));
-    ensure!(packed <= PACKED && installed <= INSTALLED, "{said}; {limits}");
+    let is_small = packed <= PACKED && installed <= INSTALLED;
+    ensure!(is_small || profile != "release", "{said}; {limits}");
     Ok(said)
 }
 

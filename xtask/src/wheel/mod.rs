@@ -11,7 +11,7 @@ use anyhow::Result;
 use pico_args::Arguments;
 
 use crate::shell::root;
-use crate::{finish, packages};
+use crate::{build, finish, packages};
 
 pub const HELP: &str = "\
 Builds the JAX plugin with LLVM linked statically, and packs it with its Python package and all licences into one wheel, for any
@@ -38,20 +38,17 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let options = Options {
         out: out.map_or_else(|| Ok(work()), std::path::absolute)?,
         features: args.opt_value_from_str("--platforms")?.unwrap_or_else(|| FEATURES.to_owned()),
-        profile: args.opt_value_from_str("--profile")?.unwrap_or_else(|| PROFILE.to_owned()),
+        profile: args.opt_value_from_str("--profile")?.unwrap_or_else(build::profile),
         check: !args.contains("--no-check"),
     };
     finish(args)?;
     make(&options)
 }
 
-/// The wheel as it is without options, checked.
-pub fn of_release() -> Result<()> {
-    make(&Options { out: work(), features: FEATURES.to_owned(), profile: PROFILE.to_owned(), check: true })
+/// Builds the wheel without options, and checks it.
+pub fn check() -> Result<()> {
+    make(&Options { out: work(), features: FEATURES.to_owned(), profile: build::profile(), check: true })
 }
-
-/// The profile of the command `xla`: its build is used again.
-const PROFILE: &str = "release";
 
 /// With the GPU's code generator and the passes that it needs, LLVM is half as large again.
 const FEATURES: &str = "cpu";
@@ -68,7 +65,7 @@ fn make(options: &Options) -> Result<()> {
     let exported = check::library(&library)?;
     step(2, "the wheel");
     let wheel = package::pack(&library, &options.out)?;
-    let sizes = check::sizes(&wheel)?;
+    let sizes = check::sizes(&wheel, &options.profile)?;
     step(3, "a training script and the package's tests in a fresh environment");
     match options.check {
         true => check::training(&wheel).and_then(|()| check::programs())?,
