@@ -51,7 +51,7 @@ impl LoadExecutable for GpuCompiler {
 
 fn left_out() -> Error {
     Error::failed_precondition(
-        "this build runs programs for GPUs and compiles none: compile with one that has the Cargo feature \"gpu\" (`xla compile --platform gpu`), \
+        "this build runs programs for GPUs but cannot compile them: compile with a build that has the Cargo feature \"gpu\" (`xla compile --platform gpu`), \
          and run the executable here (`xla run --executable`)",
     )
 }

@@ -169,7 +169,7 @@ impl AutotuneCache {
             }
             Ok(_) => Vec::new(),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the autotune cache is garbled; its candidates are measured again");
+                tracing::warn!(path = %path.display(), %error, "the autotune cache is corrupt; its candidates are measured again");
                 Vec::new()
             }
         }

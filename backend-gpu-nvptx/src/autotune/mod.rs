@@ -70,7 +70,7 @@ pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
     for candidate in agreeing(trial) {
         match trial.time(candidate, 1) {
             Ok(time) => tried.push((candidate, time)),
-            Err(error) => tracing::debug!(?candidate, %error, "a candidate cannot be run again"),
+            Err(error) => tracing::debug!(?candidate, %error, "a candidate cannot be timed"),
         }
     }
     let best = tried.iter().map(|(_, time)| *time).min()?;
@@ -104,7 +104,11 @@ fn agreeing(trial: &mut dyn Trial) -> Vec<Candidate> {
     let is_right = majority(&all);
     for (candidate, _) in candidates.iter().zip(&is_right).filter(|(_, is_right)| !**is_right) {
         let call = trial.call();
-        tracing::warn!(?candidate, call, "a candidate computes something else than the others and is not used");
+        tracing::warn!(
+            ?candidate,
+            call,
+            "the results of a candidate differ from those of the majority; the candidate is not used"
+        );
     }
     candidates.into_iter().zip(is_right).filter_map(|(candidate, is_right)| is_right.then_some(candidate)).collect()
 }

@@ -125,7 +125,7 @@ impl GpuCompiler {
             && let Err(why) = Driver::get().and_then(|_| fft::find())
             && has_one()
         {
-            TOLD.call_once(|| tracing::warn!(%why, "cuFFT is not used: transforms are compiled as other operations"));
+            TOLD.call_once(|| tracing::warn!(%why, "cuFFT is not used: transforms are lowered to other operations"));
         }
     }
 

@@ -103,7 +103,7 @@ impl Context {
         match self.lost.get() {
             None => Ok(()),
             Some(lost) => Err(Error::failed_precondition(format!(
-                "GPU {} is lost to this process, which must be started again: {lost}",
+                "GPU {} is no longer usable in this process, which must be restarted: {lost}",
                 self.ordinal
             ))),
         }
@@ -113,7 +113,7 @@ impl Context {
     /// whichever call comes next.
     fn lose(&self, name: &str, status: CUresult) -> Error {
         let told = format!("{} was reported by {name}; {}", driver::described(status), self.in_flight());
-        Error::internal(format!("work of the GPU failed: {}", self.lost.get_or_init(|| told)))
+        Error::internal(format!("work on the GPU failed: {}", self.lost.get_or_init(|| told)))
             .note("Run the program under NVIDIA's compute-sanitizer to find the kernel and the instruction.")
     }
 

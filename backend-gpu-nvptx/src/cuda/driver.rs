@@ -20,10 +20,10 @@ const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
 /// Remedy for a machine without a driver, part of error messages.
 const WITHOUT: &str = if cfg!(feature = "compile") {
-    "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform gpu-emulated runs the same kernels \
-     on the processor"
+    "Without a GPU, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform gpu-emulated runs the same \
+     kernels on the CPU"
 } else {
-    "This build runs programs for GPUs and nothing else; one with the Cargo feature \"gpu\" compiles them for other machines"
+    "This build only runs programs for GPUs; a build with the Cargo feature \"gpu\" compiles them for other machines"
 };
 
 /// Device that programs can run on.
@@ -69,7 +69,7 @@ impl Driver {
                  {WITHOUT}"
             ))
         })?;
-        api::bind(&library).map_err(|function| too_old(&format!("it lacks {function}")))?;
+        api::bind(&library).map_err(|function| too_old(&format!("it does not export {function}")))?;
         let (has_loops, has_linker) = (api::loops::bind(&library).is_ok(), api::linker::bind(&library).is_ok());
         let has_maps = api::maps::bind(&library).is_ok();
         // SAFETY: no requirements.
@@ -164,7 +164,7 @@ pub(crate) fn device_memory(device: CUdevice) -> Result<usize> {
 /// Returns the devices that programs can run on, or an error with the reason if there is none.
 fn usable(version: i32, devices: Vec<DeviceInfo>) -> Result<Vec<DeviceInfo>> {
     if version < OLDEST_VERSION {
-        return Err(too_old(&format!("it serves CUDA {}", dotted(version))));
+        return Err(too_old(&format!("it supports CUDA {}", dotted(version))));
     }
     if devices.is_empty() {
         return Err(Error::failed_precondition(format!(
@@ -177,7 +177,7 @@ fn usable(version: i32, devices: Vec<DeviceInfo>) -> Result<Vec<DeviceInfo>> {
             old.iter().map(|d| format!("{} has sm_{}{}", d.name, d.capability.0, d.capability.1)).collect();
         let (major, minor) = OLDEST_CAPABILITY;
         return Err(Error::failed_precondition(format!(
-            "no GPU of this machine is new enough: {}, sm_{major}{minor} is needed. {WITHOUT}",
+            "no GPU of this machine is new enough: {}, but sm_{major}{minor} or newer is required. {WITHOUT}",
             old.join(", ")
         )));
     }
@@ -186,7 +186,7 @@ fn usable(version: i32, devices: Vec<DeviceInfo>) -> Result<Vec<DeviceInfo>> {
 
 fn too_old(found: &str) -> Error {
     Error::failed_precondition(format!(
-        "the NVIDIA driver is too old: {found}, CUDA {} is needed; install version 525 or newer. {WITHOUT}",
+        "the NVIDIA driver is too old: {found}, but CUDA {} is required; install version 525 or newer. {WITHOUT}",
         dotted(OLDEST_VERSION)
     ))
 }
@@ -203,20 +203,23 @@ fn cannot_start(status: CUresult) -> Error {
             return usable(OLDEST_VERSION, Vec::new()).err().unwrap_or_else(|| failed("cuInit", status));
         }
         CUresult::CUDA_ERROR_STUB_LIBRARY => {
-            "the libcuda.so that was found is the toolkit's stub; put the driver's own before it in LD_LIBRARY_PATH"
+            "the libcuda.so that was found is the stub of the CUDA toolkit; put the folder of the driver's libcuda.so before it in LD_LIBRARY_PATH"
         }
         CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
-            "the kernel module and libcuda.so are of different versions; restart the machine after the driver's update"
+            "the kernel module and libcuda.so have different versions; restart the machine after the driver update"
         }
         CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => {
-            "the forward-compatibility libcuda.so does not serve this GPU; take it out of LD_LIBRARY_PATH"
+            "the forward-compatibility libcuda.so does not support this GPU; remove its folder from LD_LIBRARY_PATH"
         }
         CUresult::CUDA_ERROR_SYSTEM_NOT_READY => {
-            "the system's services are not up; see whether nvidia-fabricmanager runs"
+            "the system services of the driver are not ready; check that nvidia-fabricmanager runs"
         }
-        _ => "see the output of nvidia-smi",
+        _ => "check the output of nvidia-smi",
     };
-    Error::failed_precondition(format!("the NVIDIA driver does not start, {}: {remedy}. {WITHOUT}", described(status)))
+    Error::failed_precondition(format!(
+        "the NVIDIA driver cannot be initialized, {}: {remedy}. {WITHOUT}",
+        described(status)
+    ))
 }
 
 /// Converts a status to a result, for calls that need no context. `call` is the name of the function.
@@ -285,18 +288,18 @@ mod tests {
     fn what_is_missing_is_told() {
         let told = |version, devices| usable(version, devices).unwrap_err().to_string();
         assert!(told(11_040, vec![]).starts_with(
-            "the NVIDIA driver is too old: it serves CUDA 11.4, CUDA 12.0 is needed; install version 525 or newer. Without it, `xla"
+            "the NVIDIA driver is too old: it supports CUDA 11.4, but CUDA 12.0 is required; install version 525 or newer. Without a GPU, `xla"
         ));
         assert!(
             told(12_080, vec![])
-                .starts_with("the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it). Without it")
+                .starts_with("the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it). Without a GPU")
         );
         let old = vec![device("Tesla P100", (6, 0)), device("Tesla K80", (3, 7))];
         assert!(told(12_080, old).starts_with(
-            "no GPU of this machine is new enough: Tesla P100 has sm_60, Tesla K80 has sm_37, sm_70 is needed. Without it"
+            "no GPU of this machine is new enough: Tesla P100 has sm_60, Tesla K80 has sm_37, but sm_70 or newer is required. Without a GPU"
         ));
         let stub = cannot_start(CUresult::CUDA_ERROR_STUB_LIBRARY).to_string();
-        assert!(stub.starts_with("the NVIDIA driver does not start, CUDA_ERROR_STUB_LIBRARY ("), "{stub}");
+        assert!(stub.starts_with("the NVIDIA driver cannot be initialized, CUDA_ERROR_STUB_LIBRARY ("), "{stub}");
         assert!(cannot_start(CUresult::CUDA_ERROR_NO_DEVICE).to_string().contains("finds no GPU"));
     }
 

@@ -42,7 +42,7 @@ impl Assemble for Linker {
 
     /// Assembles for the device's own architecture and ignores the named one.
     fn assemble(&self, ptx: &str, _: &str) -> Result<Cubin> {
-        let text = CString::new(ptx).map_err(|_| Error::internal("PTX with a zero in it"))?;
+        let text = CString::new(ptx).map_err(|_| Error::internal("the PTX contains a zero byte"))?;
         let mut link = Link::new(&self.context)?;
         link.add(&text)?;
         let bytes = link.complete()?;
@@ -106,7 +106,7 @@ impl<'a> Link<'a> {
         })?;
         self.check("cuLinkComplete", status)?;
         if code.is_null() {
-            return Err(Error::internal("cuLinkComplete succeeded and returned nothing"));
+            return Err(Error::internal("cuLinkComplete succeeded but returned no cubin"));
         }
         // SAFETY: the driver returned that many bytes, which live as long as the link.
         Ok(unsafe { std::slice::from_raw_parts(code.cast::<u8>(), size) }.to_vec())

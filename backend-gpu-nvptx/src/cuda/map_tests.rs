@@ -89,7 +89,7 @@ fn an_array_that_is_not_aligned_is_told() {
     let module = CudaModule::load(executor.context(), &copy_box()).unwrap();
     let error = module.call(0, 1, &[0x1008, 0x2000, 0]).unwrap_err();
     assert!(matches!(error, Error::Internal(_)), "{error}");
-    assert!(error.message().starts_with("kernel copy_box: the array of parameter 0 is copied in bulk"), "{error}");
+    assert!(error.message().starts_with("kernel copy_box: the array of parameter 0 is copied with TMA"), "{error}");
     assert!(error.message().contains("0x1008, which is not a multiple of 16"), "{error}");
     let call = |array| module.call(0, 1, &[array, 0x2000, 0]).unwrap();
     assert_eq!(call(0x1010), call(0x1010));

@@ -101,11 +101,11 @@ impl CudaModule {
         match object {
             CodeObject::Ptx(text) => {
                 let text = CString::new(text.as_str());
-                let text = text.map_err(|_| Error::internal("PTX with a zero in it"))?;
+                let text = text.map_err(|_| Error::internal("the PTX contains a zero byte"))?;
                 self.load_image(text.as_bytes_with_nul())
             }
             CodeObject::Cubin(bytes) if bytes.starts_with(b"\x7fELF") => self.load_image(bytes),
-            CodeObject::Cubin(_) => Err(Error::invalid_argument("the machine code is garbled: it is not an ELF file")),
+            CodeObject::Cubin(_) => Err(Error::invalid_argument("the machine code is corrupt: it is not an ELF file")),
             CodeObject::HostObject(_) => {
                 Err(Error::invalid_argument("the program was compiled for gpu-emulated; compile it for gpu"))
             }
@@ -150,17 +150,17 @@ impl CudaModule {
         let (major, minor) = self.context.info().capability;
         let error = match status {
             CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
-                let version = Driver::get().map_or("another version".to_string(), |driver| dotted(driver.version));
+                let version = Driver::get().map_or("of unknown version".to_string(), |driver| dotted(driver.version));
                 Error::failed_precondition(format!(
-                    "the driver, of CUDA {version}, is too old for this PTX: install a newer one, or ptxas so that it is not asked"
+                    "the driver (CUDA {version}) is too old for this PTX: install a newer driver, or install ptxas to assemble the PTX"
                 ))
             }
             CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU => Error::failed_precondition(format!(
-                "the program was compiled for another GPU; this one is sm_{major}{minor}: compile it with `--target {}`",
+                "the program was compiled for another GPU; this GPU is sm_{major}{minor}: compile it with `--target {}`",
                 own_architecture((major, minor))
             )),
             CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => Error::failed_precondition(
-                "the driver lacks its assembler: install libnvidia-ptxjitcompiler.so of the driver's version, or ptxas",
+                "the driver has no PTX JIT compiler: install libnvidia-ptxjitcompiler.so of the driver's version, or install ptxas",
             ),
             status => driver::failed("cuModuleLoadDataEx", status),
         };
@@ -169,9 +169,12 @@ impl CudaModule {
 
     /// `cuModuleGetFunction`: looks up a function, and checks that it can be launched as described.
     fn find(&self, function: &KernelFunction) -> Result<CudaFunction> {
-        let module =
-            self.modules.get(function.object).ok_or_else(|| Error::internal("its code object is not there"))?;
-        let name = CString::new(function.name.as_str()).map_err(|_| Error::internal("a name with a zero in it"))?;
+        let module = self
+            .modules
+            .get(function.object)
+            .ok_or_else(|| Error::internal(format!("code object {} of the kernel is missing", function.object)))?;
+        let name = CString::new(function.name.as_str())
+            .map_err(|_| Error::internal("the kernel's name contains a zero byte"))?;
         let mut raw = std::ptr::null_mut();
         self.context.call("cuModuleGetFunction", || {
             // SAFETY: the module is loaded, the name ends with a zero, the pointer is to a live pointer.
@@ -180,7 +183,7 @@ impl CudaModule {
         let most = self.attribute(raw, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         if function.threads == 0 || i64::from(function.threads) > i64::from(most) {
             return Err(Error::internal(format!(
-                "it is to run in blocks of {} threads, and can have 1 to {most} with the registers it uses",
+                "the kernel has blocks of {} threads, but its registers allow 1 to {most}",
                 function.threads
             )));
         }
@@ -213,7 +216,7 @@ impl CudaModule {
         let fits = c_int::try_from(bytes).ok().filter(|_| i64::from(all) <= i64::from(most));
         let bytes = fits.ok_or_else(|| {
             Error::failed_precondition(format!(
-                "a block takes {all} bytes of shared memory, and this GPU has {most} for each"
+                "a block needs {all} bytes of shared memory, but this GPU has at most {most} per block"
             ))
         })?;
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -224,11 +227,11 @@ impl CudaModule {
     /// Prepares a launch of function `number` of the image, with `blocks` blocks and these arguments.
     pub fn call(&self, number: usize, blocks: u32, arguments: &[u64]) -> Result<KernelLaunch> {
         let found =
-            self.functions.get(number).ok_or_else(|| Error::internal(format!("there is no kernel {number}")))?;
+            self.functions.get(number).ok_or_else(|| Error::internal(format!("the module has no kernel {number}")))?;
         let function = &found.function;
         if blocks == 0 || blocks > GREATEST_GRID || arguments.len() != function.parameters {
             return Err(Error::internal(format!(
-                "kernel {} of {} parameters is launched in {blocks} blocks with {} arguments",
+                "kernel {} of {} parameters cannot be launched in {blocks} blocks with {} arguments",
                 function.name,
                 function.parameters,
                 arguments.len()
@@ -276,8 +279,8 @@ fn encodes_maps(function: &KernelFunction) -> Result<()> {
         return Ok(());
     }
     Err(Error::failed_precondition(format!(
-        "kernel {} copies arrays in bulk, for which the driver lacks cuTensorMapEncodeTiled: install one of version 525 \
-         or newer, or compile with `--target sm_90`, whose kernels do without",
+        "kernel {} copies arrays with TMA, but the driver lacks cuTensorMapEncodeTiled: install a driver of version 525 \
+         or newer, or compile with `--target sm_90`, whose kernels do not use TMA",
         function.name
     )))
 }

@@ -122,7 +122,7 @@ impl Profiler {
     /// `None` if the library cannot be attached.
     pub fn attach(library: &Path) -> Option<Profiler> {
         static ATTACHED: OnceLock<Option<Profiler>> = OnceLock::new();
-        let refused = |error: &Error| tracing::warn!(%error, "no ranges are shown to a profiler");
+        let refused = |error: &Error| tracing::warn!(%error, "the profiler cannot be attached; it receives no ranges");
         *ATTACHED.get_or_init(|| Profiler::start(library).inspect_err(refused).ok())
     }
 
@@ -134,14 +134,14 @@ impl Profiler {
         let refused = |why: &str| Error::failed_precondition(format!("{}: {why}", file.display()));
         // SAFETY: the type is that of the function of this name in NVTX's headers.
         let initialize = unsafe { library.function::<Initialize>("InitializeInjectionNvtx2") };
-        let initialize = initialize.ok_or_else(|| refused("it is no profiler's library for NVTX 3"))?;
+        let initialize = initialize.ok_or_else(|| refused("the file is not a profiler's library for NVTX 3"))?;
         // SAFETY: the function returns tables that live as long as the process, as the protocol requires.
         if unsafe { initialize(export_table) } == 0 {
-            return Err(refused("the profiler does not want to listen"));
+            return Err(refused("the profiler's InitializeInjectionNvtx2 failed"));
         }
         let [push, pop] = [PUSH, POP].map(|number| SLOTS[0][number].load(Ordering::Acquire));
         if push.is_null() || pop.is_null() {
-            return Err(refused("the profiler takes no ranges"));
+            return Err(refused("the profiler has no functions for NVTX ranges"));
         }
         // SAFETY: the profiler stored a function of this type there; its library stays open until the process ends.
         let push = unsafe { std::mem::transmute::<*mut c_void, Push>(push) };

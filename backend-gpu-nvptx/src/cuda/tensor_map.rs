@@ -29,7 +29,8 @@ impl MapEncoder {
     /// Returns the map for a launch with these arguments. [`Error::Internal`] if its array is not aligned.
     pub fn encode(&self, context: &Context, arguments: &[u64]) -> Result<CUtensorMap> {
         let array = self.map.array;
-        let missing = || Error::internal(format!("a map is of parameter {array}, which is not there"));
+        let missing =
+            || Error::internal(format!("a tensor map refers to parameter {array}, which the launch does not have"));
         let address = arguments.get(array as usize).copied().ok_or_else(missing)?;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, encoded)) = *latest
@@ -48,11 +49,11 @@ fn encode(map: &KernelMap, address: u64, context: &Context) -> Result<CUtensorMa
     let array = map.array;
     if !address.is_multiple_of(ALIGNMENT) {
         return Err(Error::internal(format!(
-            "the array of parameter {array} is copied in bulk and begins at {address:#x}, which is not a multiple of {ALIGNMENT}"
+            "the array of parameter {array} is copied with TMA, but begins at {address:#x}, which is not a multiple of {ALIGNMENT}"
         )));
     }
     if !map.is_sound(array as usize + 1) {
-        return Err(Error::internal(format!("the map of parameter {array} is none: {map:?}")));
+        return Err(Error::internal(format!("the tensor map of parameter {array} is invalid: {map:?}")));
     }
     let start = std::ptr::without_provenance_mut(address as usize);
     let each = vec![1; map.extents.len()];

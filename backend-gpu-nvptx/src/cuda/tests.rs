@@ -182,12 +182,12 @@ fn a_lost_device_is_told_with_what_was_under_way() {
     stream.annotate(&|| "platform gpu, thunk t3 (%fusion.2)".to_string());
     launch(&module, 0, &[256, 1], cuda).unwrap();
     let error = stream.synchronize().unwrap_err();
-    assert!(error.message().starts_with("work of the GPU failed: CUDA_ERROR_ILLEGAL_ADDRESS ("), "{error}");
-    assert!(error.message().contains("in flight were platform gpu, thunk t3 (%fusion.2)"), "{error}");
+    assert!(error.message().starts_with("work on the GPU failed: CUDA_ERROR_ILLEGAL_ADDRESS ("), "{error}");
+    assert!(error.message().contains("work in flight: platform gpu, thunk t3 (%fusion.2)"), "{error}");
     let error = stream.copy_to_host(&memory, 0, &mut [0; 4]).unwrap_err();
     assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
     assert!(
-        error.message().starts_with("GPU 0 is lost to this process, which must be started again: CUDA_ERROR"),
+        error.message().starts_with("GPU 0 is no longer usable in this process, which must be restarted: CUDA_ERROR"),
         "{error}"
     );
     assert!(stream.record_event().is_err());

@@ -64,10 +64,13 @@ impl EmulatedCode {
     /// Runs all blocks of a kernel. The arguments must be those that its launch was lowered with: addresses of live
     /// memory of the right sizes.
     pub fn launch(&self, function: usize, blocks: u32, arguments: &[u64]) -> Result<()> {
-        let function = *self.functions.get(function).ok_or_else(|| Error::internal("a function that is not there"))?;
+        let function = *self
+            .functions
+            .get(function)
+            .ok_or_else(|| Error::internal(format!("the image has no kernel {function}")))?;
         if arguments.len() != function.parameters {
             return Err(Error::internal(format!(
-                "a kernel of {} parameters is launched with {} arguments",
+                "a kernel has {} parameters but is launched with {} arguments",
                 function.parameters,
                 arguments.len()
             )));
@@ -75,7 +78,10 @@ impl EmulatedCode {
         let words = (function.shared_bytes as usize).div_ceil(16);
         let mut shared: Vec<u128> = Vec::new();
         xla_hlo::out_of_memory::fallible(|| shared.try_reserve_exact(words)).map_err(|_| {
-            Error::resource_exhausted(format!("no {} bytes of shared memory for a kernel", function.shared_bytes))
+            Error::resource_exhausted(format!(
+                "{} bytes of shared memory for a kernel cannot be allocated",
+                function.shared_bytes
+            ))
         })?;
         shared.resize(words, 0);
         let mut stacks = self.stacks().pop().unwrap_or_default();

@@ -20,7 +20,7 @@ impl Faults {
         }
         requests.swap_remove(place);
         Err(match fault {
-            Fault::Allocation => Error::resource_exhausted("no device memory: injected fault"),
+            Fault::Allocation => Error::resource_exhausted("device memory cannot be allocated: injected fault"),
             Fault::Kernel => Error::internal("the kernel failed: injected fault"),
             Fault::Copy => Error::internal("the copy failed: injected fault"),
         })

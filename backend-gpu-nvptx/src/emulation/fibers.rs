@@ -60,7 +60,9 @@ impl Stacks {
     fn take(&mut self) -> Result<DefaultStack> {
         let made = || DefaultStack::new(STACK_BYTES);
         let stack = self.0.pop().map_or_else(made, Ok);
-        stack.map_err(|e| Error::resource_exhausted(format!("no stack for a thread of a kernel: {e}")))
+        stack.map_err(|e| {
+            Error::resource_exhausted(format!("the stack for a thread of a kernel cannot be allocated: {e}"))
+        })
     }
 }
 

@@ -27,14 +27,14 @@ pub(crate) fn check(compiled_for: &CompiledFor) -> Result<()> {
     };
     if triple != host.triple() {
         return Err(Error::invalid_argument(format!(
-            "the program was compiled for {compiled_for}, this is {}",
+            "the program was compiled for {compiled_for}, but this machine is {}",
             host.triple()
         )));
     }
     match features.iter().find(|feature| !has(host.features()).any(|had| had == *feature)) {
         None => Ok(()),
         Some(missing) => Err(Error::invalid_argument(format!(
-            "the program was compiled for {compiled_for}, and this processor ({}) lacks {}; compile it on this machine",
+            "the program was compiled for {compiled_for}, but this processor ({}) lacks {}; compile it on this machine",
             host.cpu(),
             missing.trim_start_matches('+')
         ))),

@@ -73,7 +73,7 @@ pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Res
     ];
     match given.iter().find(|(is_given, _)| *is_given) {
         Some((_, name)) => Err(Error::invalid_argument(format!(
-            "the option {name} is one of object files for processors; leave it out for a GPU"
+            "the option {name} applies only to object files for CPUs; leave it out for a GPU"
         ))),
         None => Ok(()),
     }

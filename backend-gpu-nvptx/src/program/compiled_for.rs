@@ -51,7 +51,7 @@ impl CompiledFor {
             return Ok(CodeFit::Ptx);
         }
         Err(Error::invalid_argument(format!(
-            "the program was compiled for {architecture}, this GPU is sm_{major}{minor}: compile it with `--target {}`",
+            "the program was compiled for {architecture}, but this GPU is sm_{major}{minor}: compile it with `--target {}`",
             own_architecture((major, minor))
         )))
     }
@@ -97,12 +97,12 @@ mod tests {
         let error = CompiledFor::Gpu("sm_90".to_string()).on_gpu((8, 6)).unwrap_err();
         assert_eq!(
             error.message(),
-            "the program was compiled for sm_90, this GPU is sm_86: compile it with `--target sm_86`"
+            "the program was compiled for sm_90, but this GPU is sm_86: compile it with `--target sm_86`"
         );
         let error = CompiledFor::Gpu("sm_100".to_string()).on_gpu((9, 0)).unwrap_err();
         assert_eq!(
             error.message(),
-            "the program was compiled for sm_100, this GPU is sm_90: compile it with `--target sm_90a`"
+            "the program was compiled for sm_100, but this GPU is sm_90: compile it with `--target sm_90a`"
         );
     }
 

@@ -79,7 +79,9 @@ impl GpuLauncher {
     /// Returns the commands of the kernel or library call with this index.
     fn lowered(&self, index: u32) -> Result<&CommandSequence> {
         let commands = self.device.command_sequences.get(index as usize);
-        commands.ok_or_else(|| Error::internal("a thunk that was never lowered"))
+        commands.ok_or_else(|| {
+            Error::internal(format!("the program has no command sequence {index}: its thunk was not lowered"))
+        })
     }
 
     fn graphs(&self) -> Result<&dyn GraphCode> {
@@ -158,10 +160,10 @@ pub(crate) fn next_rng_counter(commands: &CommandSequence, random: &RandomState)
 /// Returns an array of a thunk by its number: operands, then results.
 pub(crate) fn array(thunk: &Thunk, number: usize) -> Result<&ArraySlice> {
     let mut arrays = thunk.operands.iter().chain(&thunk.results);
-    arrays.nth(number).ok_or_else(|| Error::internal("the thunk has no such array"))
+    arrays.nth(number).ok_or_else(|| Error::internal(format!("thunk {} has no array {number}", thunk.name)))
 }
 
 /// Returns the error for scratch memory that a sequence does not have.
 pub(crate) fn no_scratch() -> Error {
-    Error::internal("the command sequence has no such scratch memory")
+    Error::internal("the command sequence lacks the scratch memory of an argument")
 }

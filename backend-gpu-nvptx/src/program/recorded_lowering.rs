@@ -88,6 +88,6 @@ impl Lowering for RecordingLowering<'_> {
 /// Returns the error for a program whose thunks this build would place differently.
 pub(super) fn other_build() -> Error {
     Error::invalid_argument(
-        "another build of the compiler wrote the program, and would place its arrays elsewhere; compile it again",
+        "the program was compiled by another build of the compiler, and this build would place its arrays differently; compile it again",
     )
 }

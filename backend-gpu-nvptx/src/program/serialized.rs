@@ -63,7 +63,7 @@ impl DeviceProgram {
         let version = u32::from_le_bytes(*version);
         if version != VERSION {
             return Err(Error::invalid_argument(format!(
-                "the program's device code is of version {version}, this build reads version {VERSION}; compile it again"
+                "the program's device code has version {version}, but this build reads version {VERSION}; compile it again"
             )));
         }
         let garbled = |e| Error::invalid_argument(format!("the program's device code cannot be read: {e}"));

@@ -49,7 +49,7 @@ impl InProcess {
                 }
                 // Loading the PTX reports the error again, or succeeds.
                 Err(error) => {
-                    tracing::debug!(%error, "PTX is left to the driver");
+                    tracing::debug!(%error, "PTX cannot be assembled ahead of loading; the driver assembles it");
                     object.clone()
                 }
             },
@@ -60,7 +60,11 @@ impl InProcess {
     }
 
     fn ptxas(&self) -> Option<&Ptxas> {
-        let find = || Ptxas::find(None).inspect_err(|error| tracing::debug!(%error, "machine code is not kept")).ok();
+        let find = || {
+            Ptxas::find(None)
+                .inspect_err(|error| tracing::debug!(%error, "ptxas is not available; machine code is not cached"))
+                .ok()
+        };
         self.ptxas.get_or_init(find).as_ref()
     }
 }

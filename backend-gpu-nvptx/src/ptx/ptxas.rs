@@ -14,7 +14,7 @@ const USUAL_PLACE: &str = "/usr/local/cuda/bin/ptxas";
 
 /// Instructions to install `ptxas`.
 const REMEDY: &str =
-    "it is in the CUDA toolkit, and in the Python package nvidia-cuda-nvcc-cu12 as nvidia/cuda_nvcc/bin/ptxas";
+    "install the CUDA toolkit, or the Python package nvidia-cuda-nvcc-cu12, which has it as nvidia/cuda_nvcc/bin/ptxas";
 
 /// Installed `ptxas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Ptxas {
             Err(Error::NotFound(_)) => {
                 let usual = Ptxas::at(Path::new(USUAL_PLACE));
                 usual.map_err(|_| {
-                    Error::not_found(format!("there is no ptxas on the search path nor at {USUAL_PLACE}: {REMEDY}"))
+                    Error::not_found(format!("ptxas is neither on the search path nor at {USUAL_PLACE}: {REMEDY}"))
                 })
             }
             found => found,
@@ -80,7 +80,7 @@ impl Assemble for Ptxas {
             return Err(refused(&said, &source).context(format!("ptxas {} for {target}", self.version)));
         }
         let bytes = std::fs::read(&cubin);
-        let bytes = bytes.map_err(|e| Error::internal("ptxas succeeded and left no file").with_source(e));
+        let bytes = bytes.map_err(|e| Error::internal("ptxas succeeded but wrote no cubin").with_source(e));
         Ok(Cubin { bytes: bytes.context(|| cubin.display().to_string())?, report: Report::parse(&said) })
     }
 }
@@ -103,12 +103,16 @@ fn refused(said: &str, source: &Path) -> Error {
     let complaints: Vec<_> = said.lines().filter(|line| !line.starts_with("ptxas info")).take(10).collect();
     let said = complaints.join("\n").replace(&*source.to_string_lossy(), "PTX");
     if said.contains("is not defined for option 'gpu-name'") {
-        return Error::failed_precondition(format!("it does not know that GPU; a newer version may\n{said}"));
+        return Error::failed_precondition(format!(
+            "ptxas does not support this GPU; a newer version may support it\n{said}"
+        ));
     }
     if said.contains("Unsupported .version") {
-        return Error::failed_precondition(format!("the PTX is newer than it; a newer version is needed\n{said}"));
+        return Error::failed_precondition(format!(
+            "ptxas does not support the version of the PTX; a newer version of ptxas is required\n{said}"
+        ));
     }
-    Error::internal(format!("it refused the PTX\n{said}"))
+    Error::internal(format!("ptxas rejected the PTX\n{said}"))
 }
 
 fn not_written(path: &Path, error: std::io::Error) -> Error {
@@ -151,7 +155,7 @@ pub(super) mod tests {
         assert!(error.message().starts_with("/nonexistent/ptxas cannot be run: No such file"), "{error}");
         let error = Ptxas::find(Some(Path::new("true"))).unwrap_err();
         assert!(
-            error.message().starts_with("true does not print a version as ptxas does: it is in the CUDA toolkit"),
+            error.message().starts_with("true does not print a version as ptxas does: install the CUDA toolkit"),
             "{error}"
         );
     }
@@ -175,12 +179,15 @@ pub(super) mod tests {
         assert!(
             error
                 .message()
-                .contains("refused the PTX\nptxas PTX, line 17; error   : Not a name of any known instruction"),
+                .contains("rejected the PTX\nptxas PTX, line 17; error   : Not a name of any known instruction"),
             "{error}"
         );
         let error = ptxas.assemble(PTX, "sm_123").unwrap_err();
         assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
-        assert!(error.message().contains("for sm_123: it does not know that GPU; a newer version may"), "{error}");
+        assert!(
+            error.message().contains("for sm_123: ptxas does not support this GPU; a newer version may"),
+            "{error}"
+        );
         let error = ptxas.assemble(&PTX.replace(".version 7.8", ".version 99.0"), "sm_90").unwrap_err();
         assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
     }

@@ -76,8 +76,8 @@ impl Library {
 
     /// Returns the error for a library of another version, which lacks a function.
     pub fn lacks(&self, wanted: &Wanted, function: &str) -> Error {
-        let file = self.path.as_deref().unwrap_or(Path::new("the one that was found"));
-        wanted.missing().note(format!("{} has another version: it lacks {function}.", file.display()))
+        let file = self.path.as_deref().unwrap_or(Path::new("the library that was found"));
+        wanted.missing().note(format!("{} has a different version: it does not export {function}.", file.display()))
     }
 }
 

@@ -49,8 +49,8 @@ impl Wanted {
     pub fn missing(&self) -> Error {
         let files: Vec<&str> = self.files.iter().map(|(_, name)| *name).collect();
         Error::failed_precondition(format!(
-            "{} is not installed: {} was not found; install it with the CUDA toolkit, or the Python package {}; in other folders than \
-             theirs it is found by LD_LIBRARY_PATH",
+            "{} is not installed: {} was not found; install the CUDA toolkit or the Python package {}, or add the folder of the \
+             library to LD_LIBRARY_PATH",
             self.name,
             files.join(" or "),
             self.packages

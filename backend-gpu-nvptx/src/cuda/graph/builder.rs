@@ -141,7 +141,7 @@ impl GraphBuilder<'_> {
     fn add_condition(&self, graph: CUgraph) -> Result<u64> {
         if !Driver::get()?.has_loops() {
             return Err(Error::unimplemented(
-                "loops and conditionals of the device need a driver of CUDA 12.4 or newer",
+                "loops and conditionals in a CUDA graph require a driver for CUDA 12.4 or newer",
             ));
         }
         let mut handle = 0;
@@ -176,7 +176,8 @@ impl GraphBuilder<'_> {
         // SAFETY: the parameters are those of a conditional node, and the driver has stored the address of its only
         // graph there, which lives as long as the node.
         let inside = unsafe { parameters.__bindgen_anon_1.conditional.phGraph_out.as_ref() };
-        let inside = *inside.ok_or_else(|| Error::internal("cuGraphAddNode returned no graph for a conditional"))?;
+        let inside =
+            *inside.ok_or_else(|| Error::internal("cuGraphAddNode returned no body graph for a conditional node"))?;
         Ok((node, inside))
     }
 

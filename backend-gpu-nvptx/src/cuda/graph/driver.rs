@@ -69,7 +69,7 @@ impl Graph {
             match self.set(number, &nodes[number].work, libraries, stream)? {
                 CUresult::CUDA_SUCCESS => self.nodes[number] = nodes[number].clone(),
                 refusal => {
-                    tracing::debug!(node = number, refusal = %described(refusal), "a graph cannot be changed in place");
+                    tracing::debug!(node = number, refusal = %described(refusal), "a node of a graph cannot be changed in place");
                     return Ok(GraphChange::Refused);
                 }
             }
@@ -117,7 +117,7 @@ impl Graph {
         tracing::debug!(nodes = self.nodes.len(), "a graph is launched");
         // SAFETY: graph and stream are alive and of one context.
         let launched = stream.queue().send("cuGraphLaunch", |raw| unsafe { api::cuGraphLaunch(self.executable, raw) });
-        launched.context(|| format!("a graph of {} launches", self.nodes.len()))
+        launched.context(|| format!("graph of {} nodes", self.nodes.len()))
     }
 }
 

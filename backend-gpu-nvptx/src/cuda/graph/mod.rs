@@ -123,7 +123,9 @@ pub(crate) fn time(
         Ok(graph) => graph,
         Err(error) => {
             stream.queue().context().with(|| ())?;
-            return Err(Error::unimplemented(format!("the driver makes no graph of its runs: {error}")));
+            return Err(Error::unimplemented(format!(
+                "the driver cannot build a graph of the runs to be timed: {error}"
+            )));
         }
     };
     graph.launch(stream)?;

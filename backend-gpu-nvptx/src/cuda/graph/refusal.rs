@@ -27,7 +27,7 @@ impl Refusal {
         let [first, most] = Refusal::RUNS;
         self.runs_left = first.saturating_mul(1 << self.count.min(16)).min(most);
         if self.count == 0 {
-            tracing::warn!(%error, "the driver makes no graph of a part of the program; its work is sent one by one");
+            tracing::warn!(%error, "the driver cannot build a graph of a part of the program; its operations are launched individually");
         }
         self.count += 1;
     }

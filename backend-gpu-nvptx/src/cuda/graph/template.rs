@@ -54,7 +54,7 @@ impl GraphTemplate {
                     context.query("cuStreamEndCapture", || unsafe { api::cuStreamEndCapture(raw, &mut graph) })?;
                 let captured = (!graph.is_null()).then(|| GraphTemplate { context: context.clone(), raw: graph });
                 check("cuStreamEndCapture", status)?;
-                captured.ok_or_else(|| Error::internal("a library call was not captured"))
+                captured.ok_or_else(|| Error::internal("cuStreamEndCapture returned no graph for a library call"))
             },
         )
     }

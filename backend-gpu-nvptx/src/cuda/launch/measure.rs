@@ -131,12 +131,18 @@ impl<'a> WorkTrial<'a> {
                     return context.argument(argument);
                 }
             };
-            block.map(|block| block.address).ok_or_else(|| Error::internal("the thunk has no such array"))
+            block
+                .map(|block| block.address)
+                .ok_or_else(|| Error::internal(format!("no memory was allocated for the kernel argument {argument:?}")))
         };
         let mut commands = Vec::new();
         match candidate {
             Candidate::Library(algorithm) => {
-                let library = self.library.ok_or_else(|| Error::internal("an algorithm of no library"))?;
+                let library = self.library.ok_or_else(|| {
+                    Error::internal(format!(
+                        "a candidate is library algorithm {algorithm}, but there is no library call"
+                    ))
+                })?;
                 context.call(library, algorithm, &argument, &mut commands)?;
             }
             Candidate::Own(number) => context.plain(way(self.own, number as usize), &argument, &mut commands)?,

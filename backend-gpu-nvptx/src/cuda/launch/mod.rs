@@ -89,9 +89,9 @@ impl GpuCode {
         let loaded = self.load_image(context, &image);
         match loaded {
             Err(error) if image.has_machine_code() => {
-                tracing::warn!(%error, "the program's machine code cannot be loaded; its PTX is assembled");
+                tracing::warn!(%error, "the program's machine code cannot be loaded; its PTX is assembled instead");
                 let assembled = self.load_image(context, &self.program.image);
-                assembled.map_err(|ptx| error.note(format!("The PTX beside it cannot be loaded either: {ptx}")))
+                assembled.map_err(|ptx| error.note(format!("The PTX stored with it cannot be loaded either: {ptx}")))
             }
             loaded => loaded,
         }
@@ -106,7 +106,7 @@ impl GpuCode {
         if let Some(machine_code) = self.caches.machine_code.machine_code(image, &architecture, linker) {
             match CudaModule::load(context, &machine_code) {
                 Ok(module) => return Ok(module),
-                Err(error) => tracing::warn!(%error, "kept machine code cannot be loaded; the driver assembles again"),
+                Err(error) => tracing::warn!(%error, "cached machine code cannot be loaded; its PTX is assembled"),
             }
         }
         CudaModule::load(context, image)
@@ -267,6 +267,6 @@ mod tests {
         }
         let (loaded, _) = load(b"garbled", "no PTX either");
         let error = loaded.unwrap_err();
-        assert!(error.message().contains("garbled") && error.message().contains("PTX beside it"), "{error}");
+        assert!(error.message().contains("corrupt") && error.message().contains("PTX stored with it"), "{error}");
     }
 }

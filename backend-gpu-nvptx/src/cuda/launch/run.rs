@@ -86,7 +86,9 @@ impl<'c> GraphRun<'_, 'c> {
             ThunkKind::While { .. }
             | ThunkKind::Conditional { .. }
             | ThunkKind::CustomCall
-            | ThunkKind::HostFallback => Err(Error::internal(format!("{} is not a launch", thunk.name))),
+            | ThunkKind::HostFallback => {
+                Err(Error::internal(format!("thunk {} is neither a launch nor a copy", thunk.name)))
+            }
         });
         commands.collect()
     }

@@ -236,7 +236,7 @@ impl MatmulPlan {
     /// algorithms depends on the alignments.
     fn algorithm(&self, number: usize) -> Result<&(cublasLtMatmulAlgo_t, usize)> {
         let found = self.algorithms.get(number).or(self.algorithms.last());
-        found.ok_or_else(|| Error::internal("a matmul's plan without an algorithm"))
+        found.ok_or_else(|| Error::internal("the plan of a matmul has no algorithm"))
     }
 }
 
@@ -259,7 +259,10 @@ impl MatmulArrays {
             (true, true, &[lhs, rhs, addend, bias, result]) => (lhs, rhs, addend, Some(bias), result),
             (_, _, other) => {
                 let count = other.len();
-                return Err(Error::internal(format!("a matmul of {} arrays was called with {count}", matmul.arrays())));
+                return Err(Error::internal(format!(
+                    "a matmul has {} arrays but was called with {count}",
+                    matmul.arrays()
+                )));
             }
         };
         Ok(MatmulArrays { lhs, rhs, addend, bias, result })
@@ -341,7 +344,7 @@ struct MatrixLayout(cublasLtMatrixLayout_t);
 impl MatrixLayout {
     fn new(element: ElementType, layout: &GemmLayout, batch: usize) -> Result<MatrixLayout> {
         let large =
-            || Error::invalid_argument(format!("a matrix is too large for cuBLASLt: {layout:?}, {batch} of them"));
+            || Error::invalid_argument(format!("a matrix is too large for cuBLASLt: {layout:?}, batch of {batch}"));
         let leading = i64::try_from(layout.leading).map_err(|_| large())?;
         let (rows, columns) = (layout.rows as u64, layout.columns as u64);
         let mut raw = std::ptr::null_mut();
@@ -433,7 +436,7 @@ fn data_type(element: ElementType) -> Result<DataType> {
         ElementType::S32 => DataType::CUDA_R_32I,
         ElementType::F8E4M3FN => DataType::CUDA_R_8F_E4M3,
         ElementType::F8E5M2 => DataType::CUDA_R_8F_E5M2,
-        other => return Err(Error::unimplemented(format!("cuBLASLt has no element type {other}"))),
+        other => return Err(Error::unimplemented(format!("cuBLASLt does not support element type {other}"))),
     })
 }
 

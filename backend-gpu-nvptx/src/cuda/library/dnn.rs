@@ -78,7 +78,11 @@ impl Dnn {
         queue: &Queue,
     ) -> Result<()> {
         if addresses.len() != convolution.arrays() {
-            return Err(Error::internal(format!("a convolution was called with {} arrays", addresses.len())));
+            return Err(Error::internal(format!(
+                "a convolution has {} arrays but was called with {}",
+                convolution.arrays(),
+                addresses.len()
+            )));
         }
         if convolution.is_empty() {
             return Ok(());
@@ -118,6 +122,6 @@ impl DnnState {
     fn plan(&mut self, convolution: &Convolution, number: usize, addresses: &[u64]) -> Result<ExecutionPlan> {
         let plans = self.plans(convolution, addresses)?;
         let found = plans.get(number).or(plans.last());
-        found.cloned().ok_or_else(|| Error::internal("a convolution without a plan"))
+        found.cloned().ok_or_else(|| Error::internal("a convolution has no plan"))
     }
 }

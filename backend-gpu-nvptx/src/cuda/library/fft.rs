@@ -64,7 +64,10 @@ impl Fft {
     /// that [`Fft::workspace`] requires. A transform of no arrays does nothing.
     pub fn run(&self, fourier: &Fourier, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
         let &[mut input, output] = addresses else {
-            return Err(Error::internal(format!("a Fourier transform was called with {} arrays", addresses.len())));
+            return Err(Error::internal(format!(
+                "a Fourier transform has 2 arrays but was called with {}",
+                addresses.len()
+            )));
         };
         if fourier.batch == 0 {
             return Ok(());
@@ -191,8 +194,8 @@ fn too_large() -> Error {
 fn check(call: &str, status: Status) -> Result<()> {
     match status {
         Status::CUFFT_SUCCESS => Ok(()),
-        Status::CUFFT_ALLOC_FAILED => Err(Error::resource_exhausted(format!("{call} found too little memory"))),
-        Status::CUFFT_NOT_SUPPORTED => Err(Error::unimplemented(format!("{call} does not know such a transform"))),
+        Status::CUFFT_ALLOC_FAILED => Err(Error::resource_exhausted(format!("{call} failed to allocate memory"))),
+        Status::CUFFT_NOT_SUPPORTED => Err(Error::unimplemented(format!("{call} does not support this transform"))),
         other => Err(Error::internal(format!("{call} failed: {other:?}"))),
     }
 }

@@ -129,14 +129,14 @@ pub(crate) fn tell_of_kernels(call: &LibraryCall, why: &Error) {
         LibraryCall::Fourier(_) => &FFT,
     };
     if is_new(why) {
-        tracing::warn!(%why, "{} is not used: kernels of this compiler take its place", library.wanted.name);
+        tracing::warn!(%why, "{} is not used: kernels of this compiler replace its calls", library.wanted.name);
     }
 }
 
 /// Warns that a library executes a call without its epilogue, once per process for each reason.
 pub(crate) fn tell_of_epilogue(why: &Error) {
     if is_new(why) {
-        tracing::warn!(%why, "a kernel of this compiler goes on after a library's call");
+        tracing::warn!(%why, "a library call runs without its epilogue, which a kernel of this compiler computes");
     }
 }
 

@@ -55,7 +55,7 @@ impl CudaMemory {
     pub fn enter(&self, queue: &Arc<Queue>, offset: usize, size: usize) -> Result<u64> {
         if offset.checked_add(size).is_none_or(|end| end > self.0.size()) {
             return Err(Error::internal(format!(
-                "{size} bytes from byte {offset} on are not inside of {} bytes of GPU memory",
+                "{size} bytes at offset {offset} are not inside a GPU memory of {} bytes",
                 self.0.size()
             )));
         }

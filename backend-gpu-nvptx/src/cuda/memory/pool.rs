@@ -256,7 +256,7 @@ fn merge<L: PoolQueue>(work: &mut PendingWork<L>, more: PendingWork<L>) {
 
 fn exhausted(size: usize, stats: &MemoryStats) -> Error {
     Error::resource_exhausted(format!(
-        "no GPU memory for {size} more bytes: {} are in use, {} may be",
+        "GPU memory for {size} more bytes is not available: {} are in use, the limit is {}",
         stats.bytes_in_use,
         stats.bytes_limit.unwrap_or(usize::MAX)
     ))

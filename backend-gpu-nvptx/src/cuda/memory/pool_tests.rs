@@ -133,7 +133,10 @@ fn limits_hold_and_are_told() {
     let pool = pool(64 << 20, 40 << 20);
     let error = pool.allocate(41 << 20).unwrap_err();
     assert!(matches!(error, Error::ResourceExhausted(_)));
-    assert_eq!(error.message(), "no GPU memory for 42991616 more bytes: 0 are in use, 41943040 may be");
+    assert_eq!(
+        error.message(),
+        "GPU memory for 42991616 more bytes is not available: 0 are in use, the limit is 41943040"
+    );
     assert!(pool.allocate(usize::MAX).is_err());
     assert!(pool.allocate(usize::MAX - 100).is_err());
     let most = pool.allocate(40 << 20).unwrap();

@@ -177,7 +177,10 @@ impl InFlightCopy<'_> {
         if let Some((_, mark)) = &self.content {
             mark.wait()?;
         }
-        self.content.take().map(|(buffer, _)| buffer).ok_or_else(|| Error::internal("a buffer has landed twice"))
+        self.content
+            .take()
+            .map(|(buffer, _)| buffer)
+            .ok_or_else(|| Error::internal("a staging copy has already returned its buffer"))
     }
 }
 

@@ -41,9 +41,9 @@ impl fmt::Display for InFlightLog {
         if self.0.is_empty() {
             return f.write_str("no work was in flight");
         }
-        f.write_str("in flight were ")?;
+        f.write_str("work in flight: ")?;
         for (number, Span { first, last, count }) in self.0.values().enumerate() {
-            f.write_str(if number == 0 { "" } else { "; and " })?;
+            f.write_str(if number == 0 { "" } else { "; " })?;
             match (count, first == last) {
                 (1, _) => write!(f, "{first}")?,
                 (count, true) => write!(f, "{count} calls of {first}")?,
@@ -64,13 +64,13 @@ mod tests {
         let mut log = InFlightLog::default();
         assert_eq!(log.to_string(), "no work was in flight");
         log.sent(0, &places[0]);
-        assert_eq!(log.to_string(), "in flight were t0 (%a)");
+        assert_eq!(log.to_string(), "work in flight: t0 (%a)");
         log.sent(0, &places[0]);
-        assert_eq!(log.to_string(), "in flight were 2 calls of t0 (%a)");
+        assert_eq!(log.to_string(), "work in flight: 2 calls of t0 (%a)");
         log.sent(0, &places[1]);
         log.sent(3, &places[2]);
-        assert_eq!(log.to_string(), "in flight were 3 calls from t0 (%a) to t1 (%b); and t2 (%c)");
+        assert_eq!(log.to_string(), "work in flight: 3 calls from t0 (%a) to t1 (%b); t2 (%c)");
         log.completed(0);
-        assert_eq!(log.to_string(), "in flight were t2 (%c)");
+        assert_eq!(log.to_string(), "work in flight: t2 (%c)");
     }
 }

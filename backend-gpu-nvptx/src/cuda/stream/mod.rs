@@ -131,7 +131,7 @@ impl CudaStream {
     pub fn address_of(&self, memory: &DeviceMemory, offset: usize, size: usize) -> Result<u64> {
         let memory = memory.downcast::<CudaMemory>()?;
         if !memory.is_of(&self.resources.pool) {
-            return Err(Error::invalid_argument(format!("memory of another GPU was given to {self:?}")));
+            return Err(Error::invalid_argument(format!("memory of another GPU was passed to {self:?}")));
         }
         self.address_in(memory, offset, size)
     }
@@ -237,7 +237,7 @@ impl Stream for CudaStream {
             Some(CudaEvent(mark)) if Arc::ptr_eq(mark.queue().context(), self.queue.context()) => {
                 self.queue.wait_for(mark)
             }
-            Some(_) => Err(Error::invalid_argument(format!("an event of another GPU was given to {self:?}"))),
+            Some(_) => Err(Error::invalid_argument(format!("an event of another GPU was passed to {self:?}"))),
             None => event.wait(),
         }
     }

@@ -114,11 +114,14 @@ impl Convolution {
             _ => false,
         };
         if !is_known {
-            return Err(refuse(format!("of {} on sm_{}{}", self.element, capability.0, capability.1)));
+            return Err(refuse(format!(
+                "its element type {} is not supported on sm_{}{}",
+                self.element, capability.0, capability.1
+            )));
         }
         let is_plain = !self.has_bias && self.activation == ConvolutionActivation::None;
         if !is_plain && (self.kind != ConvolutionKind::Forward || self.element == ElementType::F64) {
-            return Err(refuse(format!("{:?} of {} with a bias or an activation", self.kind, self.element)));
+            return Err(refuse(format!("{:?} of {} cannot have a bias or an activation", self.kind, self.element)));
         }
         Ok(())
     }
@@ -143,11 +146,11 @@ impl Convolution {
     /// Returns the sizes for the library, or the reason why it does not take them.
     pub(crate) fn sizes(&self) -> Result<Sizes> {
         if self.spatial.is_empty() || self.spatial.len() > 3 {
-            return Err(refuse(format!("with {} spatial dimensions", self.spatial.len())));
+            return Err(refuse(format!("it has {} spatial dimensions", self.spatial.len())));
         }
         let groups = self.groups.max(1);
         if !self.input_channels.is_multiple_of(groups) || !self.output_channels.is_multiple_of(groups) {
-            return Err(refuse(format!("with channels that are not divided by {groups} groups")));
+            return Err(refuse(format!("its channels are not divisible by {groups} groups")));
         }
         // The library has no one-dimensional convolution: use images of height one.
         let flat = Spatial { input: 1, filter: 1, output: 1, padding: 0, stride: 1, dilation: 1 };
@@ -162,7 +165,7 @@ impl Convolution {
         let mut filter = array(self.input_channels / groups, |d| d.filter);
         filter[0] = self.output_channels;
         if [&input, &output, &filter].iter().any(|sizes| sizes.contains(&0)) {
-            return Err(refuse("without elements".to_string()));
+            return Err(refuse("one of its arrays has no elements".to_string()));
         }
         let each = |number: fn(&Spatial) -> usize| small(spatial.iter().map(number));
         Ok(Sizes {
@@ -211,7 +214,7 @@ impl Spatial {
             return Ok(());
         }
         Err(refuse(format!(
-            "of {} with a filter of {} to {}, with {} zeros on each side, stride {}, dilation {}",
+            "a dimension of {} with a filter of {} has no output of {} with {} zeros on each side, stride {}, dilation {}",
             self.input, self.filter, self.output, self.padding, self.stride, self.dilation
         )))
     }
@@ -222,7 +225,7 @@ fn small(sizes: impl IntoIterator<Item = usize>) -> Result<Vec<i32>> {
 }
 
 fn too_large() -> Error {
-    refuse("of more than 2147483647 elements".to_string())
+    refuse("one of its sizes or strides exceeds 2147483647".to_string())
 }
 
 fn refuse(why: String) -> Error {
@@ -279,29 +282,29 @@ mod tests {
             let error = convolution.check((7, 0)).unwrap_err();
             error.message().trim_start_matches("cuDNN does not support this convolution: ").to_string()
         };
-        insta::assert_snapshot!(told(&|c| c.element = ElementType::BF16), @"of bf16 on sm_70");
-        insta::assert_snapshot!(told(&|c| c.element = ElementType::S32), @"of s32 on sm_70");
+        insta::assert_snapshot!(told(&|c| c.element = ElementType::BF16), @"its element type bf16 is not supported on sm_70");
+        insta::assert_snapshot!(told(&|c| c.element = ElementType::S32), @"its element type s32 is not supported on sm_70");
         insta::assert_snapshot!(
             told(&|c| (c.element, c.has_bias) = (ElementType::F64, true)),
-            @"Forward of f64 with a bias or an activation"
+            @"Forward of f64 cannot have a bias or an activation"
         );
         let gradient = |c: &mut Convolution| {
             (c.kind, c.activation) = (ConvolutionKind::BackwardInput, ConvolutionActivation::Relu);
         };
-        insta::assert_snapshot!(told(&gradient), @"BackwardInput of f32 with a bias or an activation");
-        insta::assert_snapshot!(told(&|c| c.groups = 4), @"with channels that are not divided by 4 groups");
-        insta::assert_snapshot!(told(&|c| c.spatial.clear()), @"with 0 spatial dimensions");
-        insta::assert_snapshot!(told(&|c| c.batch = 0), @"without elements");
-        insta::assert_snapshot!(told(&|c| c.batch = usize::MAX), @"of more than 2147483647 elements");
+        insta::assert_snapshot!(told(&gradient), @"BackwardInput of f32 cannot have a bias or an activation");
+        insta::assert_snapshot!(told(&|c| c.groups = 4), @"its channels are not divisible by 4 groups");
+        insta::assert_snapshot!(told(&|c| c.spatial.clear()), @"it has 0 spatial dimensions");
+        insta::assert_snapshot!(told(&|c| c.batch = 0), @"one of its arrays has no elements");
+        insta::assert_snapshot!(told(&|c| c.batch = usize::MAX), @"one of its sizes or strides exceeds 2147483647");
         let told_of = |change: fn(&mut Spatial)| told(&|c| change(&mut c.spatial[0]));
         insta::assert_snapshot!(
             told_of(|d| d.output = 5),
-            @"of 7 with a filter of 3 to 5, with 1 zeros on each side, stride 2, dilation 1"
+            @"a dimension of 7 with a filter of 3 has no output of 5 with 1 zeros on each side, stride 2, dilation 1"
         );
         let changes: [fn(&mut Spatial); 4] =
             [|d| d.stride = 0, |d| d.dilation = 0, |d| d.filter = 10, |d| d.filter = 0];
         for change in changes {
-            assert!(told_of(change).starts_with("of 7 with a filter of "));
+            assert!(told_of(change).starts_with("a dimension of 7 with a filter of "));
         }
     }
 

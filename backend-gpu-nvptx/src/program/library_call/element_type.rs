@@ -10,5 +10,5 @@ pub fn serialize<S: Serializer>(element: &ElementType, serializer: S) -> Result<
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ElementType, D::Error> {
     let name = String::deserialize(deserializer)?;
-    ElementType::from_name(&name).ok_or_else(|| D::Error::custom(format!("no element type is called {name:?}")))
+    ElementType::from_name(&name).ok_or_else(|| D::Error::custom(format!("element type {name:?} does not exist")))
 }

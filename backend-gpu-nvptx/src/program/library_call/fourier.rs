@@ -37,13 +37,13 @@ impl Fourier {
     pub fn check(&self) -> Result<()> {
         let refuse = |why: String| Err(Error::unimplemented(format!("cuFFT does not support this transform: {why}")));
         if self.lengths.is_empty() || self.lengths.len() > 3 {
-            return refuse(format!("of {} dimensions", self.lengths.len()));
+            return refuse(format!("it has {} dimensions", self.lengths.len()));
         }
         if self.lengths.contains(&0) {
-            return refuse("of nothing".to_string());
+            return refuse("one of its lengths is 0".to_string());
         }
         if self.input_bytes().is_none() || self.elements().is_none_or(|count| i64::try_from(count).is_err()) {
-            return refuse(format!("of {:?}, {} times: too large", self.lengths, self.batch));
+            return refuse(format!("its lengths {:?} with a batch of {} are too large", self.lengths, self.batch));
         }
         Ok(())
     }
@@ -91,9 +91,9 @@ mod tests {
             let error = fourier(FourierKind::Inverse, lengths, batch).check().unwrap_err();
             error.message().trim_start_matches("cuFFT does not support this transform: ").to_string()
         };
-        insta::assert_snapshot!(told(&[], 1), @"of 0 dimensions");
-        insta::assert_snapshot!(told(&[2; 4], 1), @"of 4 dimensions");
-        insta::assert_snapshot!(told(&[2, 0], 1), @"of nothing");
-        insta::assert_snapshot!(told(&[usize::MAX], 2), @"of [18446744073709551615], 2 times: too large");
+        insta::assert_snapshot!(told(&[], 1), @"it has 0 dimensions");
+        insta::assert_snapshot!(told(&[2; 4], 1), @"it has 4 dimensions");
+        insta::assert_snapshot!(told(&[2, 0], 1), @"one of its lengths is 0");
+        insta::assert_snapshot!(told(&[usize::MAX], 2), @"its lengths [18446744073709551615] with a batch of 2 are too large");
     }
 }

@@ -137,10 +137,10 @@ impl Matmul {
         let arithmetic = self.arithmetic()?;
         let (major, minor) = self.oldest_capability();
         if capability < (major, minor) {
-            return refuse(format!("of {}, which needs sm_{major}{minor}", self.lhs.element));
+            return refuse(format!("its element type {} requires sm_{major}{minor}", self.lhs.element));
         }
         if f64::from_bits(self.alpha) == 0.0 {
-            return refuse("times 0, where the library leaves NaN and infinities out".to_string());
+            return refuse("its factor is 0, for which the library ignores NaN and infinities".to_string());
         }
         if self.result.transposed || (self.result.batch_stride == 0 && self.batch > 1) {
             return refuse("its results are transposed or overlap".to_string());
@@ -149,26 +149,35 @@ impl Matmul {
             return refuse("its contracted dimension is empty".to_string());
         }
         if i32::try_from(self.batch).is_err() {
-            return refuse(format!("{} matrices are too many", self.batch));
+            return refuse(format!("its batch of {} matrices is too large", self.batch));
         }
         let plain = !self.has_bias && self.activation == Activation::None;
         let is_float = matches!(arithmetic, Arithmetic::F32 | Arithmetic::Tf32);
         if !plain && (!is_float || is_f8(self.lhs.element)) {
-            return refuse(format!("with a bias or an activation, for {}", self.lhs.element));
+            return refuse(format!(
+                "it has a bias or an activation, which element type {} does not support",
+                self.lhs.element
+            ));
         }
         let unit = self.unit();
         let tensor_cores_alone = unit > 1;
         if tensor_cores_alone && (self.lhs.transposed || !self.rhs.transposed) {
-            return refuse(format!("of {}, unless both operands have the contracted dimension last", self.lhs.element));
+            return refuse(format!(
+                "element type {} requires the contracted dimension last in both operands",
+                self.lhs.element
+            ));
         }
         let sizes = [self.n, self.m, self.k, self.lhs.row_stride, self.rhs.row_stride, self.result.row_stride];
         let batch_strides = [&self.lhs, &self.rhs, &self.result].map(|operand| operand.batch_stride);
         let is_uneven = |numbers: &[usize]| numbers.iter().any(|number| number % unit != 0);
         if tensor_cores_alone && (is_uneven(&sizes) || self.batch > 1 && is_uneven(&batch_strides)) {
-            return refuse(format!("of {}, with sizes that are no multiples of {unit}", self.lhs.element));
+            return refuse(format!(
+                "element type {} requires sizes and strides that are multiples of {unit}",
+                self.lhs.element
+            ));
         }
         if arithmetic == Arithmetic::S32 && f64::from_bits(self.alpha) != 1.0 {
-            return refuse("of integers, with a factor".to_string());
+            return refuse("its element type is an integer, for which the library has no factor".to_string());
         }
         Ok(())
     }
@@ -206,7 +215,7 @@ impl Matmul {
             (C128, C128, C128) => Ok(Arithmetic::C128),
             (S8, S8, S32) => Ok(Arithmetic::S32),
             (lhs, rhs, result) => Err(Error::unimplemented(format!(
-                "cuBLASLt does not support this matmul: of {lhs} and {rhs} to {result}"
+                "cuBLASLt does not support this matmul: it cannot multiply {lhs} and {rhs} to {result}"
             ))),
         }
     }
@@ -236,19 +245,19 @@ mod tests {
                 .trim_start_matches("cuBLASLt does not support this matmul: ")
                 .to_string()
         };
-        insta::assert_snapshot!(told(&dense([U8, U8, S32])), @"of u8 and u8 to s32");
-        insta::assert_snapshot!(told(&dense([F8E5M2, F8E5M2, F32])), @"of f8e5m2 and f8e5m2 to f32");
-        insta::assert_snapshot!(told(&dense([S8, S8, S32])), @"of s8, unless both operands have the contracted dimension last");
+        insta::assert_snapshot!(told(&dense([U8, U8, S32])), @"it cannot multiply u8 and u8 to s32");
+        insta::assert_snapshot!(told(&dense([F8E5M2, F8E5M2, F32])), @"it cannot multiply f8e5m2 and f8e5m2 to f32");
+        insta::assert_snapshot!(told(&dense([S8, S8, S32])), @"element type s8 requires the contracted dimension last in both operands");
         let mut whole = dense([S8, S8, S32]);
         whole.rhs.transposed = true;
         whole.check((9, 0)).unwrap();
         whole.k = 31;
-        insta::assert_snapshot!(told(&whole), @"of s8, with sizes that are no multiples of 4");
+        insta::assert_snapshot!(told(&whole), @"element type s8 requires sizes and strides that are multiples of 4");
         let mut small = dense([F8E4M3FN, F8E5M2, BF16]);
         small.rhs.transposed = true;
         small.check((9, 0)).unwrap();
         small.has_bias = true;
-        insta::assert_snapshot!(told(&small), @"with a bias or an activation, for f8e4m3fn");
+        insta::assert_snapshot!(told(&small), @"it has a bias or an activation, which element type f8e4m3fn does not support");
         let mut nothing = dense([F32; 3]);
         nothing.k = 0;
         insta::assert_snapshot!(told(&nothing), @"its contracted dimension is empty");
@@ -256,8 +265,8 @@ mod tests {
         over.result.batch_stride = 0;
         insta::assert_snapshot!(told(&over), @"its results are transposed or overlap");
         let old = dense([BF16; 3]).check((7, 5)).unwrap_err();
-        insta::assert_snapshot!(old, @"cuBLASLt does not support this matmul: of bf16, which needs sm_80");
+        insta::assert_snapshot!(old, @"cuBLASLt does not support this matmul: its element type bf16 requires sm_80");
         let zero = Matmul { alpha: (-0f64).to_bits(), ..dense([F32; 3]) };
-        insta::assert_snapshot!(told(&zero), @"times 0, where the library leaves NaN and infinities out");
+        insta::assert_snapshot!(told(&zero), @"its factor is 0, for which the library ignores NaN and infinities");
     }
 }

@@ -161,7 +161,7 @@ impl Descriptor {
         let mut number = [0i64];
         match self.read(attribute, AttributeType::CUDNN_TYPE_INT64, &mut number)? {
             1 => Ok(number[0]),
-            count => Err(Error::internal(format!("cuDNN has {count} numbers for {attribute:?}"))),
+            count => Err(Error::internal(format!("cuDNN returned {count} numbers instead of 1 for {attribute:?}"))),
         }
     }
 
@@ -172,7 +172,7 @@ impl Descriptor {
         let count = self.read(attribute, AttributeType::CUDNN_TYPE_NUMERICAL_NOTE, &mut notes)?;
         match notes.get(..count) {
             Some(notes) => Ok(notes.to_vec()),
-            None => Err(Error::internal(format!("an engine of cuDNN has {count} notes"))),
+            None => Err(Error::internal(format!("a cuDNN engine has too many numerical notes: {count}"))),
         }
     }
 
@@ -198,7 +198,7 @@ impl Descriptor {
         // valid one.
         let status = unsafe { api::cudnnBackendGetAttribute(self.0.raw, attribute, ty, room, &mut count, elements) };
         check(&format!("cudnnBackendGetAttribute of {attribute:?}"), status)?;
-        usize::try_from(count).map_err(|_| Error::internal(format!("cuDNN counts {count} elements")))
+        usize::try_from(count).map_err(|_| Error::internal(format!("cuDNN returned an invalid element count: {count}")))
     }
 }
 

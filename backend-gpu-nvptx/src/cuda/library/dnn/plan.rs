@@ -217,7 +217,8 @@ impl<'a> GraphBuilder<'a> {
     fn array(&self, id: i64, sizes: &[i32], strides: &[i32]) -> Result<Descriptor> {
         let place = array_ids(self.convolution).iter().position(|&other| other == id);
         let alignment = place.and_then(|place| self.alignments.get(place)).copied();
-        let alignment = alignment.ok_or_else(|| Error::internal("an array of a convolution without an address"))?;
+        let alignment =
+            alignment.ok_or_else(|| Error::internal(format!("tensor {id} of a convolution has no address")))?;
         self.tensor(id, sizes, strides)?
             .set(Attribute::CUDNN_ATTR_TENSOR_DATA_TYPE, Value::DataType(self.element))?
             .set(Attribute::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, Value::Integers(&[alignment]))?
@@ -333,7 +334,7 @@ fn data_type(element: ElementType) -> Result<DataType> {
         ElementType::BF16 => DataType::CUDNN_DATA_BFLOAT16,
         ElementType::F32 => DataType::CUDNN_DATA_FLOAT,
         ElementType::F64 => DataType::CUDNN_DATA_DOUBLE,
-        other => return Err(Error::unimplemented(format!("cuDNN has no convolution of {other}"))),
+        other => return Err(Error::unimplemented(format!("cuDNN has no convolution of element type {other}"))),
     })
 }
 
