@@ -54,7 +54,7 @@ impl Unit {
         stack_bytes: usize,
         emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)> + Send,
     ) -> Result<(Unit, R)> {
-        let fatal = |reason: &str| Error::internal(format!("LLVM fails where kernels are written: {reason}"));
+        let fatal = |reason: &str| Error::internal(format!("LLVM failed while kernels were emitted: {reason}"));
         own_thread::run(stack_bytes, || Unit::emit_here(emit), fatal)
     }
 
@@ -79,7 +79,7 @@ impl Unit {
     }
 
     fn generate_here(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
-        let refused = |reason| Error::internal(format!("LLVM finds the emitted code wrong: {reason}"));
+        let refused = |reason| Error::internal(format!("LLVM rejects the emitted module: {reason}"));
         self.module.verify().map_err(|reason| refused(reason.to_string()))?;
         let machine = target.machine(options)?;
         let code = match kind {

@@ -58,7 +58,11 @@ pub fn operation<'e, 'ctx>(
         (Op::Convert(_), &[x]) => convert(e, x, result),
         (Op::BitcastConvert(_), &[x]) => bitcast_convert(e, x, result),
         (Op::ReducePrecision(op), &[x]) => reduce_precision(e, x, op.exponent_bits, op.mantissa_bits),
-        _ => Err(Error::internal(format!("{} of {} elements is not elementwise", op.opcode(), operands.len()))),
+        _ => Err(Error::internal(format!(
+            "{} with {} operands is not an elementwise operation",
+            op.opcode(),
+            operands.len()
+        ))),
     }
 }
 

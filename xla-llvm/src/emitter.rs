@@ -249,7 +249,7 @@ impl<'ctx> Emitter<'ctx> {
     pub fn make_internal(&self, name: &str) {
         match self.module.get_function(name) {
             Some(function) => function.set_linkage(Linkage::Internal),
-            None => self.fail(Error::internal(format!("there is no function {name}"))),
+            None => self.fail(Error::internal(format!("the module has no function {name}"))),
         }
     }
 
@@ -336,7 +336,10 @@ impl<'ctx> Emitter<'ctx> {
     pub(crate) fn use_map(&self, map: TensorMap) -> Result<usize> {
         let mut maps = self.maps.borrow_mut();
         if maps.len() == self.map_count.get() {
-            return Err(Error::internal(format!("a kernel has {} maps, and uses one more", maps.len())));
+            return Err(Error::internal(format!(
+                "a kernel has {} tensor map parameters but uses one more",
+                maps.len()
+            )));
         }
         maps.push(map);
         Ok(maps.len() - 1)
@@ -376,7 +379,7 @@ impl<'ctx> Emitter<'ctx> {
     pub fn block(&self, name: &str) -> Option<BasicBlock<'ctx>> {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         if function.is_none() {
-            self.fail(Error::internal("an emitter with no current function was asked for a block"));
+            self.fail(Error::internal(format!("block {name} is appended outside of a function")));
         }
         function.map(|function| self.context.append_basic_block(function, name))
     }

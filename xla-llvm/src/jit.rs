@@ -77,8 +77,9 @@ impl LoadedCode {
         // SAFETY: the JIT handle is alive, the name is a C string that outlives the call, and `address` is written
         // once.
         let error = unsafe { LLVMOrcLLJITLookup(self.jit, &mut address, name.as_ptr()) };
-        check(error, "cannot link").map_err(|error| self.with_reports(error))?;
-        let address = usize::try_from(address).map_err(|_| Error::internal("a JIT address exceeds a pointer"))?;
+        check(error, "LLVM cannot link the code").map_err(|error| self.with_reports(error))?;
+        let address = usize::try_from(address)
+            .map_err(|_| Error::internal(format!("JIT address {address:#x} does not fit in a pointer")))?;
         Ok(ptr::with_exposed_provenance(address))
     }
 
@@ -116,7 +117,7 @@ impl LoadedCode {
             if !error.is_null() {
                 LLVMOrcDisposeMaterializationUnit(unit);
             }
-            check(error, "cannot define runtime symbols")
+            check(error, "LLVM cannot define runtime symbols")
         }
     }
 
@@ -126,7 +127,7 @@ impl LoadedCode {
             let buffer =
                 LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"object".as_ptr());
             let dylib = LLVMOrcLLJITGetMainJITDylib(self.jit);
-            check(LLVMOrcLLJITAddObjectFile(self.jit, dylib, buffer), "cannot add object code")
+            check(LLVMOrcLLJITAddObjectFile(self.jit, dylib, buffer), "LLVM cannot add object code")
         }
     }
 }
@@ -135,7 +136,7 @@ impl Drop for LoadedCode {
     fn drop(&mut self) {
         // SAFETY: `create` made the handle, and it is disposed once. If freeing fails, the only remaining action is to
         // consume the error, which `check` does.
-        let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) }, "cannot free JIT code");
+        let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) }, "LLVM cannot free JIT code");
     }
 }
 
@@ -151,7 +152,7 @@ fn create() -> Result<LLVMOrcLLJITRef> {
         let machine = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(machine.as_mut_ptr());
         LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, machine);
         LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, linking_layer, ptr::null_mut());
-        check(LLVMOrcCreateLLJIT(&mut jit, builder), "cannot start LLVM's JIT linker")?;
+        check(LLVMOrcCreateLLJIT(&mut jit, builder), "LLVM's JIT linker cannot be started")?;
     }
     Ok(jit)
 }

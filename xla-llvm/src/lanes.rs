@@ -140,7 +140,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         let agrees = self.raw.get_type() == other.raw.get_type();
         if !agrees {
             self.emitter.fail(Error::internal(format!(
-                "emitted operands differ in type: {} and {}",
+                "operands of an instruction have different types: {} and {}",
                 self.raw.get_type(),
                 other.raw.get_type()
             )));

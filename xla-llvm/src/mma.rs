@@ -131,7 +131,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     pub(super) fn no_tensor_cores(&self) -> Error {
-        Error::internal(format!("{} has no matrix unit", self.target().triple()))
+        Error::internal(format!("target {} has no tensor cores", self.target().triple()))
     }
 
     fn matrix_instruction<'e>(
@@ -146,7 +146,7 @@ impl<'ctx> Emitter<'ctx> {
             OperandType::Bf16 => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
             OperandType::Tf32 => "llvm.nvvm.mma.m16n8k8.row.col.tf32",
         };
-        let missing = || Error::internal(format!("LLVM refuses {name}"));
+        let missing = || Error::internal(format!("LLVM cannot emit {name}"));
         let pair = self.lane_type(Scalar::F16, 2);
         let fragment = |word: Lanes<'e, 'ctx>| match factors {
             OperandType::F16 => self.record(self.builder().build_bit_cast(word.raw(), pair, "")),

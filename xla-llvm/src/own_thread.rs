@@ -80,8 +80,9 @@ pub(crate) fn run<'a, R: Send + 'a>(
     // SAFETY: this function returns when the thread has ended, or when the thread sleeps forever and never again uses
     // anything that `work` borrows.
     let thread = unsafe { thread.spawn_unchecked(run) };
-    let thread =
-        thread.map_err(|reason| Error::resource_exhausted(format!("no thread to generate code on: {reason}")))?;
+    let thread = thread.map_err(|reason| {
+        Error::resource_exhausted(format!("the thread for code generation cannot be started: {reason}"))
+    })?;
     match receiver.recv() {
         // The lines after the first print the graph of an instruction that cannot be selected.
         Ok(Loss::Fatal(reason)) => Err(fatal(reason.lines().next().unwrap_or_default().trim_end())),

@@ -144,7 +144,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     pub(crate) fn simt(&self) -> Result<Simt> {
-        let message = || Error::internal(format!("{} runs no threads side by side", self.target().triple()));
+        let message = || Error::internal(format!("target {} has no SIMT threads", self.target().triple()));
         self.target().simt().ok_or_else(message)
     }
 
@@ -205,7 +205,7 @@ impl<'ctx> Emitter<'ctx> {
     fn host_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
         let function = self.kernel(name, 2);
         let words = function.get_nth_param(0).map(BasicValueEnum::into_pointer_value);
-        let words = words.ok_or_else(|| Error::internal("a kernel lacks its words"))?;
+        let words = words.ok_or_else(|| Error::internal(format!("kernel {name} has no parameter for its words")))?;
         let number = |i: usize| self.load_lanes(words, self.long(i as u64), Scalar::Int(64), 1, None).raw();
         Ok(SimtKernel {
             function,
@@ -218,7 +218,7 @@ impl<'ctx> Emitter<'ctx> {
     pub fn register<'e>(&'e self, register: Register) -> Result<Lanes<'e, 'ctx>> {
         match self.simt()? {
             Simt::Nvptx => {
-                let missing = || Error::internal(format!("LLVM lacks {}", register.intrinsic()));
+                let missing = || Error::internal(format!("LLVM cannot emit {}", register.intrinsic()));
                 let value = self.intrinsic(register.intrinsic(), &[], &[]).ok_or_else(missing)?;
                 Ok(self.lanes(value))
             }
@@ -300,7 +300,8 @@ impl<'ctx> Emitter<'ctx> {
         };
         let int = |value: u64| self.context.i32_type().const_int(value, false).into();
         let arguments = [int(u64::from(u32::MAX)), word.raw(), int(distance.into()), int(clamp)];
-        let value = self.intrinsic(name, &[], &arguments).ok_or_else(|| Error::internal("LLVM lacks a shuffle"))?;
+        let value =
+            self.intrinsic(name, &[], &arguments).ok_or_else(|| Error::internal(format!("LLVM cannot emit {name}")))?;
         Ok(self.lanes(value))
     }
 
@@ -311,7 +312,7 @@ impl<'ctx> Emitter<'ctx> {
             Simt::Nvptx => {
                 let all = self.context.i32_type().const_all_ones();
                 let votes = self.intrinsic("llvm.nvvm.vote.ballot.sync", &[], &[all.into(), condition.raw()]);
-                Ok(self.lanes(votes.ok_or_else(|| Error::internal("LLVM lacks a ballot"))?))
+                Ok(self.lanes(votes.ok_or_else(|| Error::internal("LLVM cannot emit llvm.nvvm.vote.ballot.sync"))?))
             }
             Simt::Host => {
                 let lane = self.register(Register::Thread)?.zext(64) & i64::from(WARP - 1);
@@ -348,14 +349,15 @@ impl<'ctx> Emitter<'ctx> {
         let arguments = [self.host_thread()?.into(), word.raw().into(), source.raw().into()];
         let call = self.record(self.builder.build_call(function, &arguments, ""));
         let value = call.and_then(|call| call.try_as_basic_value().basic());
-        Ok(self.lanes(value.ok_or_else(|| Error::internal("a shuffle returns nothing"))?))
+        Ok(self.lanes(value.ok_or_else(|| Error::internal(format!("call of {SHUFFLE} returns no value")))?))
     }
 
     /// Allocates an uninitialized array of `count` elements in static shared memory of the block.
     pub fn shared_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let bytes = count * u64::from(scalar.bits().div_ceil(8));
         let offset = self.take_shared(bytes.next_multiple_of(SHARED_ALIGNMENT.into()));
-        let size = u32::try_from(bytes).map_err(|_| Error::internal("shared memory is too large"))?;
+        let size = u32::try_from(bytes)
+            .map_err(|_| Error::internal(format!("shared memory array of {bytes} bytes is too large")))?;
         match self.simt()? {
             Simt::Nvptx => {
                 let array = self.context.i8_type().array_type(size);
@@ -401,13 +403,13 @@ impl<'ctx> Emitter<'ctx> {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         match function.and_then(|function| function.get_nth_param(1)) {
             Some(BasicValueEnum::PointerValue(thread)) => Ok(thread),
-            _ => Err(Error::internal("a function that is not a kernel asks for its thread")),
+            _ => Err(Error::internal("current function is not a kernel and has no thread parameter")),
         }
     }
 
     /// Allocates an array private to a thread on the host, for a few hundred bytes of its stack.
     pub(crate) fn host_stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
-        let missing = || Error::internal("there is no function for an array");
+        let missing = || Error::internal("stack array is allocated outside of a function");
         let here = self.builder.get_insert_block().ok_or_else(missing)?;
         let entry = here.get_parent().and_then(|function| function.get_first_basic_block()).unwrap_or(here);
         match entry.get_first_instruction() {

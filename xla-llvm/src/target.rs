@@ -97,7 +97,7 @@ impl Target {
             && target.abilities().vector_bits == 0
         {
             return Err(Error::invalid_argument(format!(
-                "processor {} with features {:?} has no SSE2: its floats would be rounded twice; name one that has",
+                "processor {} with features {:?} has no SSE2: its floats would be rounded twice; name a processor that has it",
                 target.cpu(),
                 target.features()
             )));
@@ -159,7 +159,7 @@ impl Target {
     fn named(cpu: &str, features: &str) -> Result<Target> {
         if !HOST_CPUS.contains(&cpu) {
             let names = if HOST_CPUS.is_empty() { "none of this architecture".into() } else { HOST_CPUS.join(", ") };
-            return Err(Error::invalid_argument(format!("no processor is called {cpu:?}; there are {names}")));
+            return Err(Error::invalid_argument(format!("processor {cpu:?} does not exist; there are {names}")));
         }
         Target::new(&host::names().triple, cpu, features)
     }
@@ -172,7 +172,7 @@ impl Target {
             architecture.strip_prefix("sm_").map(|rest| rest.trim_end_matches(|c: char| c.is_ascii_lowercase()));
         if !number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|b| b.is_ascii_digit())) {
             return Err(Error::invalid_argument(format!(
-                "{architecture:?} is not a GPU architecture; they are named sm_70, sm_80, sm_90, sm_90a, sm_100 and so on"
+                "{architecture:?} is not a GPU architecture; GPU architectures are named sm_70, sm_80, sm_90, sm_90a, sm_100 and so on"
             )));
         }
         machine::initialize_nvptx();

@@ -54,7 +54,7 @@ pub fn bitcast_convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: E
     }
     if from.bit_width() != to.bit_width() || from.is_complex() || to.is_complex() {
         return Err(Error::invalid_argument(format!(
-            "bitcast-convert of one element needs types of one width that are not complex, not {from} and {to}"
+            "bitcast-convert of one element requires types of equal width that are not complex, not {from} and {to}"
         )));
     }
     // Unused bits of narrow integers are copies of the sign; unused bits of narrow floats are zero.
@@ -77,7 +77,7 @@ pub fn reduce_precision<'e, 'ctx>(
     let ty = x.element_type();
     if !ty.is_float() || exponent_bits == 0 {
         return Err(Error::invalid_argument(format!(
-            "reduce-precision needs a float and at least 1 exponent bit, not {ty} and {exponent_bits}"
+            "reduce-precision requires a float and at least 1 exponent bit, not {ty} and {exponent_bits}"
         )));
     }
     let stored = x.stored_lanes();

@@ -146,7 +146,7 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
             [real, imaginary] => Value::complex(ty, emitter.lanes(*real), emitter.lanes(*imaginary)),
             [lanes, ..] => Value::new(ty, emitter.lanes(*lanes)),
             [] => {
-                emitter.fail(Error::internal("a value without parts"));
+                emitter.fail(Error::internal(format!("a value of element type {ty} has no LLVM values")));
                 let zero = emitter.lane_type(computed_scalar(ty), 1).const_zero();
                 Value::new(ty, emitter.lanes(zero))
             }

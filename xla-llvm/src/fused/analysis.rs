@@ -56,9 +56,12 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
             return Ok(self.graph()[update].shape().expect_array()?.dims().to_vec());
         }
         let dims = self.outputs.iter().map(|o| o.shape.dims()).max_by_key(|d| d.iter().product::<usize>());
-        let dims = dims.ok_or_else(|| Error::internal("a kernel without a result"))?.to_vec();
+        let dims = dims.ok_or_else(|| Error::internal("kernel has no result"))?.to_vec();
         match self.outputs.iter().find(|o| !dims.starts_with(o.shape.dims())) {
-            Some(odd) => Err(Error::unimplemented(format!("results of {:?} and {} from one kernel", dims, odd.shape))),
+            Some(odd) => Err(Error::unimplemented(format!(
+                "one kernel cannot compute results of dimensions {:?} and shape {}",
+                dims, odd.shape
+            ))),
             None => Ok(dims),
         }
     }

@@ -52,7 +52,7 @@ impl Kernel {
     ) -> Result<Kernel> {
         emitter.end_kernel()?;
         if emitter.target().simt() == Some(Simt::Nvptx) && emitter.maps().len() != emitter.map_count() {
-            return Err(Error::internal(format!("kernel {name} has maps that it does not use")));
+            return Err(Error::internal(format!("kernel {name} has tensor map parameters that it does not use")));
         }
         Ok(Kernel {
             name: name.to_string(),

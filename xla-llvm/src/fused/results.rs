@@ -58,7 +58,13 @@ impl<'m> FusedKernel<'_, 'm> {
         for (number, output) in self.outputs.iter().enumerate().filter(|(_, o)| wanted(o.shape.rank())) {
             let index: Index = index[..output.shape.rank()].to_vec();
             let value = fused.elements(output.root, &index)?.get(output.value).copied();
-            values.push((number, index, value.ok_or_else(|| Error::internal("a result that is not there"))?));
+            values.push((
+                number,
+                index,
+                value.ok_or_else(|| {
+                    Error::internal(format!("%{} has no value {}", fused.graph()[output.root].name(), output.value))
+                })?,
+            ));
         }
         Ok(values)
     }

@@ -15,7 +15,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// `bitcast`: reinterprets the bits as another type of the same width.
     pub fn cast_bits(self, to: Scalar) -> Self {
         if self.scalar().bits() != to.bits() {
-            return self.misuse("a bit cast between widths");
+            return self.misuse("a bitcast changes the width");
         }
         self.cast(Op::BitCast, to)
     }
@@ -31,7 +31,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             16 => self.cast_bits(Scalar::F16),
             32 => self.cast_bits(Scalar::F32),
             64 => self.cast_bits(Scalar::F64),
-            _ => self.misuse("a float of a width that has none"),
+            _ => self.misuse("there is no float of this width"),
         }
     }
 

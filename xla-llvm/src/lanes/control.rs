@@ -20,7 +20,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return usual;
         };
         let BasicValueEnum::IntValue(any) = any.raw else {
-            self.misuse("a branch on something that is not a mask");
+            self.misuse("the condition of a branch is not a mask");
             return usual;
         };
         emitter.record(emitter.builder.build_conditional_branch(any, slow, join));
@@ -141,7 +141,7 @@ impl<'ctx> Emitter<'ctx> {
             std::array::from_fn(|i| phis[i].map_or(state[i], |phi| Lanes { raw: phi.as_basic_value(), ..state[i] }));
         let go_on = condition(current).any();
         let BasicValueEnum::IntValue(bit) = go_on.raw else {
-            go_on.misuse("a loop while something that is not a mask");
+            go_on.misuse("the condition of a loop is not a mask");
             return state;
         };
         self.record(self.builder.build_conditional_branch(bit, again, done));
@@ -182,7 +182,7 @@ impl<'ctx> Emitter<'ctx> {
             let inserted = self.record(self.builder.build_insert_value(packed, field.raw, i, ""));
             match inserted.map(|value| value.as_any_value_enum()) {
                 Some(AnyValueEnum::StructValue(value)) => packed = value,
-                _ => self.fail(Error::internal("a function's results could not be put together")),
+                _ => self.fail(Error::internal("LLVM cannot pack the results of a function")),
             }
         }
         packed.into()

@@ -21,7 +21,7 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Option<BasicValueEnum<'ctx>> {
         let declaration = Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
         let Some(declaration) = declaration else {
-            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` over these types")));
+            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` for these types")));
             return None;
         };
         let arguments: Vec<BasicMetadataValueEnum<'ctx>> = arguments.iter().map(|&a| a.into()).collect();

@@ -34,20 +34,22 @@ impl<'ctx> Emitter<'ctx> {
     /// Allocates an uninitialized array of `count` elements for the whole run of the kernel, aligned to 64 bytes, in
     /// the caller's memory of [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes).
     pub fn scratch_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
-        let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no scratch memory: {reason}"));
-        let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
+        let refused =
+            |reason: &dyn std::fmt::Display| Error::internal(format!("scratch memory cannot be allocated: {reason}"));
+        let here = self.builder.get_insert_block().ok_or_else(|| refused(&"the emitter has no current function"))?;
         let entry = here.get_parent().and_then(|function| function.get_first_basic_block()).unwrap_or(here);
         match entry.get_first_instruction() {
             Some(first) => self.builder.position_before(&first),
             None => self.builder.position_at_end(entry),
         }
-        let count = u32::try_from(count).map_err(|_| refused(&"it is too large"))?;
+        let count = u32::try_from(count).map_err(|_| refused(&"the array is too large"))?;
         let bytes = u64::from(count) * u64::from(scalar.bits().div_ceil(8));
-        let (pointers, number, offset) = self.take_scratch(bytes).ok_or_else(|| refused(&"there is no kernel"))?;
+        let (pointers, number, offset) =
+            self.take_scratch(bytes).ok_or_else(|| refused(&"the emitter has no current kernel"))?;
         let base = self.load_pointer(pointers, number)?;
         let offset = self.splat_constant(self.int_type(64).const_int(offset, false).into(), 1);
         let BasicValueEnum::PointerValue(array) = self.element_address(base, offset, Scalar::Int(8)) else {
-            return Err(refused(&"its address is no pointer"));
+            return Err(refused(&"its address is not a pointer"));
         };
         self.make_dirty(array, bytes);
         self.builder.position_at_end(here);
@@ -84,7 +86,7 @@ impl<'ctx> Emitter<'ctx> {
     pub fn byte_address(&self, base: PointerValue<'ctx>, bytes: Lanes<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
         match self.element_address(base, bytes, Scalar::Int(8)) {
             BasicValueEnum::PointerValue(address) => Ok(address),
-            _ => Err(Error::internal("an address is no pointer")),
+            _ => Err(Error::internal("an address is not a pointer")),
         }
     }
 
@@ -98,7 +100,7 @@ impl<'ctx> Emitter<'ctx> {
         let address = self.byte_address(array, at)?;
         match self.record(self.builder.build_load(pointer, address, "")) {
             Some(BasicValueEnum::PointerValue(pointer)) => Ok(pointer),
-            _ => Err(Error::internal("a pointer could not be loaded")),
+            _ => Err(Error::internal(format!("LLVM cannot load pointer {index} of an array"))),
         }
     }
 
@@ -325,7 +327,7 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Option<CallSiteValue<'ctx>> {
         let declaration = Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
         let Some(declaration) = declaration else {
-            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` over these types")));
+            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` for these types")));
             return None;
         };
         let arguments: Vec<BasicMetadataValueEnum<'ctx>> = arguments.iter().map(|&a| a.into()).collect();

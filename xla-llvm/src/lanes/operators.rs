@@ -132,7 +132,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => {
                 self.or_self(builder.build_float_compare(predicate, x, y, "").map(Into::into))
             }
-            _ => self.misuse("a floating-point comparison of integers"),
+            _ => self.misuse("a floating-point comparison has integer operands"),
         }
     }
 
@@ -149,12 +149,12 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => {
                 self.or_self(builder.build_int_compare(predicate, x, y, "").map(Into::into))
             }
-            _ => self.misuse("an integer comparison of floating-point values"),
+            _ => self.misuse("an integer comparison has floating-point operands"),
         }
     }
 
     pub(crate) fn misuse(self, what: &str) -> Self {
-        self.emitter.fail(Error::internal(format!("{what}, lanes of type {}", self.raw.get_type())));
+        self.emitter.fail(Error::internal(format!("{what} (lanes of type {})", self.raw.get_type())));
         self
     }
 
@@ -262,7 +262,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         match self.raw {
             BasicValueEnum::IntValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
             BasicValueEnum::VectorValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
-            _ => then.misuse("a selection by something that is not a mask"),
+            _ => then.misuse("the condition of a select is not a mask"),
         }
     }
 }

@@ -70,7 +70,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// `shufflevector`: picks the lanes `indices` of the concatenation of this vector and an equally wide one.
     pub fn shuffle(self, other: Self, indices: &[u32]) -> Self {
         let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, other.raw) else {
-            return self.misuse("a shuffle of scalars");
+            return self.misuse("a shuffle has scalar operands");
         };
         if !self.agrees(other) {
             return self;
@@ -85,7 +85,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// twice on x86-64-v4.
     pub(super) fn widened(self, width: u32, first: u32) -> Self {
         let BasicValueEnum::VectorValue(lanes) = self.raw else {
-            return self.misuse("a scalar to be widened");
+            return self.misuse("a scalar cannot be widened");
         };
         let number = self.emitter.int_type(32);
         let place = |lane: u32| match lane.checked_sub(first).filter(|&lane| lane < self.width()) {
@@ -111,7 +111,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return self;
         }
         if self.width() > 1 {
-            return self.misuse("a splat of several lanes");
+            return self.misuse("a splat has a vector operand");
         }
         let builder = &self.emitter.builder;
         let BasicValueEnum::VectorValue(empty) = self.emitter.lane_type(self.scalar(), width).const_zero() else {

@@ -44,7 +44,7 @@ impl<'ctx> Emitter<'ctx> {
             false => "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
             true => "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16",
         };
-        let missing = || Error::internal(format!("LLVM refuses {name}"));
+        let missing = || Error::internal(format!("LLVM cannot emit {name}"));
         let address = self.element_address(array, at, scalar);
         let Some(BasicValueEnum::StructValue(words)) = self.intrinsic(name, &[address.get_type()], &[address]) else {
             return Err(missing());

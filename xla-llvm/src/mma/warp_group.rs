@@ -130,7 +130,9 @@ impl<'e, 'ctx> SharedFactor<'e, 'ctx> {
     fn descriptor(&self, emitter: &'e Emitter<'ctx>, (step, depth): (u64, u64)) -> Result<Lanes<'e, 'ctx>> {
         let long = emitter.int_type(64);
         let first = emitter.record(emitter.builder().build_ptr_to_int(self.array, long, ""));
-        let first = emitter.lanes(first.ok_or_else(|| Error::internal("shared memory has no address"))?);
+        let first = emitter.lanes(
+            first.ok_or_else(|| Error::internal("LLVM cannot convert an address of shared memory to an integer"))?,
+        );
         let constant = self.form.descriptor() + (self.form.of_step(step, depth) >> 4);
         // Addresses of shared memory have 18 bits.
         Ok((first + self.at).lshr(4) + constant as i64)
@@ -265,7 +267,7 @@ impl<'ctx> Emitter<'ctx> {
         arguments: &[BasicValueEnum<'ctx>],
         sums: &mut [Lanes<'e, 'ctx>],
     ) -> Result<()> {
-        let missing = || Error::internal("LLVM refuses a statement of a warp group");
+        let missing = || Error::internal("LLVM cannot emit a wgmma instruction");
         let fields: Vec<BasicTypeEnum<'ctx>> = sums.iter().map(|sum| sum.raw().get_type()).collect();
         let all = self.context.struct_type(&fields, false).into();
         let Some(BasicValueEnum::StructValue(results)) = self.assembly(statement, all, arguments) else {

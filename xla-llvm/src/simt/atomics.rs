@@ -78,7 +78,11 @@ impl<'ctx> Emitter<'ctx> {
         value: Lanes<'_, 'ctx>,
     ) -> Result<Lanes<'e, 'ctx>> {
         if value.width() != 1 || (value.is_float() && op != Atomic::Add) {
-            return Err(Error::internal(format!("no atomic {op:?} of {:?}", value.scalar())));
+            return Err(Error::internal(format!(
+                "atomic {op:?} of {} lanes of {:?} is not available",
+                value.width(),
+                value.scalar()
+            )));
         }
         let address = self.atomic_address(base, index, value.scalar())?;
         // SAFETY: all handles belong to this emitter's context and live as long as it does; the builder is positioned
@@ -109,7 +113,7 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Result<Lanes<'e, 'ctx>> {
         let address = self.atomic_address(base, index, scalar)?;
         let loaded = self.record(self.builder.build_load(self.lane_type(scalar, 1), address, ""));
-        let loaded = loaded.ok_or_else(|| Error::internal("an element could not be loaded"))?;
+        let loaded = loaded.ok_or_else(|| Error::internal("LLVM cannot emit an atomic load"))?;
         self.make_atomic(loaded.as_value_ref(), scalar);
         Ok(self.lanes(loaded))
     }
@@ -119,7 +123,7 @@ impl<'ctx> Emitter<'ctx> {
     pub fn atomic_store(&self, base: PointerValue<'ctx>, index: Lanes<'_, 'ctx>, value: Lanes<'_, 'ctx>) -> Result<()> {
         let address = self.atomic_address(base, index, value.scalar())?;
         let stored = self.record(self.builder.build_store(address, value.raw()));
-        let stored = stored.ok_or_else(|| Error::internal("an element could not be stored"))?;
+        let stored = stored.ok_or_else(|| Error::internal("LLVM cannot emit an atomic store"))?;
         self.make_atomic(stored.as_value_ref(), value.scalar());
         Ok(())
     }
@@ -146,7 +150,7 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Result<[Lanes<'e, 'ctx>; 2]> {
         let scalar = expected.scalar();
         if !expected.agrees(new) || expected.is_float() || expected.width() != 1 {
-            return Err(Error::internal(format!("no exchange of {scalar:?}")));
+            return Err(Error::internal(format!("compare-and-exchange of {scalar:?} is not available")));
         }
         let address = self.atomic_address(base, index, scalar)?;
         let ordering = AtomicOrdering::Monotonic;
@@ -169,7 +173,7 @@ impl<'ctx> Emitter<'ctx> {
         let field = |i| self.record(self.builder.build_extract_value(pair, i, ""));
         match (field(0), field(1)) {
             (Some(held), Some(done)) => Ok([self.lanes(held), self.lanes(done)]),
-            _ => Err(Error::internal("an exchange without its results")),
+            _ => Err(Error::internal("LLVM cannot extract the results of a compare-and-exchange")),
         }
     }
 
@@ -181,7 +185,7 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Result<PointerValue<'ctx>> {
         match self.element_address(base, index, scalar) {
             BasicValueEnum::PointerValue(address) => Ok(address),
-            _ => Err(Error::internal("an atomic update of several addresses")),
+            _ => Err(Error::internal("atomic operation has a vector of addresses")),
         }
     }
 

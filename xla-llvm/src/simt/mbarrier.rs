@@ -121,7 +121,7 @@ impl<'ctx> Emitter<'ctx> {
                     },
                     |[]| [],
                 );
-                if missing { Err(Error::internal("LLVM refuses to wait for a phase")) } else { Ok(()) }
+                if missing { Err(Error::internal("LLVM cannot emit mbarrier.try_wait")) } else { Ok(()) }
             }
             Simt::Host => {
                 let pointer = address.get_type().into();

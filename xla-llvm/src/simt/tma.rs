@@ -64,7 +64,11 @@ impl<'ctx> Emitter<'ctx> {
         arrival: Arrival<'e, 'ctx>,
     ) -> Result<()> {
         if coordinates.len() != source.map.extents.len() {
-            return Err(Error::internal("a box has coordinates of other dimensions"));
+            return Err(Error::internal(format!(
+                "TMA box has {} coordinates, but its tensor map has {} dimensions",
+                coordinates.len(),
+                source.map.extents.len()
+            )));
         }
         match self.simt()? {
             Simt::Nvptx => {
@@ -134,7 +138,7 @@ impl<'ctx> Emitter<'ctx> {
     fn tensor_map(&self, map: TensorMap) -> Result<PointerValue<'ctx>> {
         let number = self.use_map(map)?;
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
-        let missing = || Error::internal("a kernel lacks a map");
+        let missing = || Error::internal("kernel has no parameter for a tensor map");
         let function = function.ok_or_else(missing)?;
         let first = function.count_params() as usize - self.map_count();
         match function.get_nth_param((first + number) as u32) {

@@ -68,7 +68,7 @@ impl Machine {
     }
 
     fn generator(&self) -> Result<&Generator> {
-        self.generator.as_ref().ok_or_else(|| Error::internal("the code generator was given back"))
+        self.generator.as_ref().ok_or_else(|| Error::internal("the code generator was returned to its pool"))
     }
 }
 

@@ -65,7 +65,7 @@ fn native(triple: &Triple, host: &HostNames) -> Result<(String, Vec<String>)> {
     let architecture = host.triple.split('-').next().unwrap_or_default();
     if architecture != triple.architecture() {
         return Err(Error::invalid_argument(format!(
-            "processor {NATIVE:?} is this machine's, an {architecture}, and not one of {}; name another",
+            "processor {NATIVE:?} is the processor of this machine, which is {architecture}, not {}; name another one",
             triple.text
         )));
     }

@@ -244,13 +244,13 @@ impl Triple {
         })?;
         if family == "gpu" {
             return Err(Error::invalid_argument(format!(
-                "triple {text:?} is of a GPU; this is a compiler for processors, such as aarch64-unknown-linux-gnu"
+                "triple {text:?} is of a GPU, but this compiler is for CPUs; name a triple such as aarch64-unknown-linux-gnu"
             )));
         }
         let rest: Vec<&str> = parts.collect();
         if rest.len() > 4 || rest.contains(&"") {
             return Err(Error::invalid_argument(format!(
-                "triple {text:?} is not ARCHITECTURE-VENDOR-SYSTEM-ENVIRONMENT, such as aarch64-unknown-linux-gnu"
+                "triple {text:?} is not of the form ARCHITECTURE-VENDOR-SYSTEM-ENVIRONMENT, such as aarch64-unknown-linux-gnu"
             )));
         }
         let is = |names: &[&str], part: &str| {
@@ -346,10 +346,10 @@ pub(super) fn family(architecture: &str) -> Option<&'static str> {
 fn wrong(triple: &str, part: &str, what: &str, names: &[&[&str]]) -> Error {
     let known = names.iter().flat_map(|names| names.iter().copied());
     let nearest = match did_you_mean(part, known) {
-        nearest if nearest.is_empty() => "; a triple is such as aarch64-unknown-linux-gnu".to_string(),
+        nearest if nearest.is_empty() => "; a valid triple is aarch64-unknown-linux-gnu".to_string(),
         nearest => nearest,
     };
-    Error::invalid_argument(format!("{part:?} of triple {triple:?} is {what} that LLVM knows{nearest}"))
+    Error::invalid_argument(format!("{part:?} of triple {triple:?} is {what} that LLVM supports{nearest}"))
 }
 
 #[cfg(test)]
@@ -404,13 +404,13 @@ mod tests {
         let said = |text: &str| Triple::parse(text).unwrap_err().message().to_string();
         assert_eq!(
             said("aarhc64-unknown-linux-gnu"),
-            "\"aarhc64\" of triple \"aarhc64-unknown-linux-gnu\" is no architecture that LLVM knows; did you mean aarch64?"
+            "\"aarhc64\" of triple \"aarhc64-unknown-linux-gnu\" is no architecture that LLVM supports; did you mean aarch64?"
         );
         assert!(said("aarch64-unknown-linx-gnu").ends_with("did you mean linux?"));
         assert!(said("aarch64-linx-gnu").ends_with("did you mean linux?"));
         assert!(said("aarch64-unknown-linux-gnueabjhf").ends_with("did you mean gnueabihf?"));
         assert!(said("").contains("is no architecture"));
-        assert!(said("x86_64--linux").contains("is not ARCHITECTURE-VENDOR-SYSTEM-ENVIRONMENT"));
+        assert!(said("x86_64--linux").contains("is not of the form ARCHITECTURE-VENDOR-SYSTEM-ENVIRONMENT"));
         assert!(said("nvptx64-nvidia-cuda").contains("of a GPU"));
     }
 

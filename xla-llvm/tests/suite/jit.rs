@@ -85,5 +85,5 @@ fn mistakes_of_an_emission_are_reported_once_it_is_finished() {
     let (int, float) = (context.i32_type().const_zero(), context.f32_type().const_zero());
     let _ = emitter.lanes(int) + emitter.lanes(float);
     let message = emitter.finish().unwrap_err().to_string();
-    assert!(message.contains("differ in type"), "{message}");
+    assert!(message.contains("have different types"), "{message}");
 }

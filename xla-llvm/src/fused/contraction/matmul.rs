@@ -103,7 +103,7 @@ pub(crate) enum Along {
 impl<'m> FusedKernel<'_, 'm> {
     /// Returns the GEMM of a kernel whose strategy requires one.
     pub(crate) fn matmul(&self) -> Result<Matmul<'m>> {
-        self.only_matmul().ok_or_else(|| Error::internal("a kernel without the matmul that it was chosen for"))
+        self.only_matmul().ok_or_else(|| Error::internal("kernel has no matmul, which its strategy requires"))
     }
 
     /// Returns the only contraction of the kernel, if all other instructions are elementwise functions of its results.

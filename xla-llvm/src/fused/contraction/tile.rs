@@ -122,7 +122,9 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<(Near<'ctx>, i64)> {
         let operand = self.matmul.operands[self.tiles.sides[which] as usize];
         let source = s.sources.get(&operand).cloned();
-        let source = source.ok_or_else(|| Error::internal("a tile of an operand that is not in memory"))?;
+        let source = source.ok_or_else(|| {
+            Error::internal(format!("matmul operand %{} is not in memory", s.graph()[operand].name()))
+        })?;
         let strides = strides_of(&source.shape);
         let k = &self.tiles.sums;
         let first = position(&self.index(s, which, (free, k, sums), &mut None)?, &strides);
@@ -230,6 +232,6 @@ impl<'ctx> Near<'ctx> {
 fn pointer(address: BasicValueEnum<'_>) -> Result<PointerValue<'_>> {
     match address {
         BasicValueEnum::PointerValue(pointer) => Ok(pointer),
-        _ => Err(Error::internal("the address of one place is no pointer")),
+        _ => Err(Error::internal("the address of one element is not a pointer")),
     }
 }

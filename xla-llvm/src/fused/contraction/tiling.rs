@@ -175,7 +175,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let frame = Frame::open(&trial, "trial", self.source.pointer_count())?;
         let mut s = self.bind(&trial, frame.pointers)?;
         let WorkItems::Range { begin, .. } = frame.work_items else {
-            return Err(xla_hlo::Error::internal("register tiles on a machine of threads"));
+            return Err(xla_hlo::Error::internal("register tiles are not available on a target with threads"));
         };
         let mut symbols = |extents: &[u64]| -> Vec<SymbolId> {
             let symbol =

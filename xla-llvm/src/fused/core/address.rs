@@ -292,7 +292,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let mask = self.load_mask(index);
         match number {
             Number::Uniform(_) if value.width() > 1 => {
-                return Err(Error::internal("several lanes are stored at one index"));
+                return Err(Error::internal(format!("{} lanes are stored at one index", value.width())));
             }
             Number::Uniform(at) => elemental::store(self.emitter, value, target.base, at, mask.map(Lanes::any)),
             Number::Strided { base, stride: 1, width } if mask.is_none() && self.is_aligned(&at, width) => {

@@ -77,7 +77,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             Op::GetTupleElement(gte) => {
                 let tuple = self.elements(operands[0], index)?;
                 let value = tuple.get(gte.index).copied();
-                one(value.ok_or_else(|| Error::internal("a tuple element that is not there")))
+                one(value.ok_or_else(|| {
+                    Error::internal(format!(
+                        "%{} selects tuple element {}, which does not exist",
+                        instruction.name(),
+                        gte.index
+                    ))
+                }))
             }
             op if op.opcode().family() == Family::Elementwise => {
                 let operands =

@@ -14,7 +14,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) fn moved(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
         let instruction = &self.graph()[id];
         let operand = instruction.operands().first().copied();
-        let first = || operand.ok_or_else(|| Error::internal("an operand is missing"));
+        let first = || operand.ok_or_else(|| Error::internal(format!("%{} has no operand", instruction.name())));
         match instruction.op() {
             Op::Broadcast(b) => self.element(first()?, &affine::broadcast(index, &b.dimensions)),
             Op::Transpose(t) => self.element(first()?, &affine::transpose(index, &t.permutation)),
@@ -41,7 +41,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 self.element(operand, &index)
             }
             Op::DynamicUpdateSlice(_) => self.updated(id, index),
-            other => Err(Error::internal(format!("{} is not a movement", other.opcode()))),
+            other => {
+                Err(Error::internal(format!("%{} ({}) is not a data movement", instruction.name(), other.opcode())))
+            }
         }
     }
 }
@@ -74,7 +76,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     fn padded(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
         let instruction = &self.graph()[id];
-        let Op::Pad(pad) = instruction.op() else { return Err(Error::internal("this is not a pad")) };
+        let Op::Pad(pad) = instruction.op() else {
+            return Err(Error::internal(format!("%{} is not a pad", instruction.name())));
+        };
         let (operand, value) = (instruction.operand(0), instruction.operand(1));
         let width = self.width(index);
         let dims = self.graph()[operand].shape().expect_array()?.dims();

@@ -30,7 +30,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                         let ty = instruction.shape().expect_array()?.element_type();
                         vec![elemental::convert(e, argument, ty)?.splat(width)]
                     }
-                    None => return Err(Error::internal(format!("{} is called with too few arguments", graph.name()))),
+                    None => {
+                        return Err(Error::internal(format!(
+                            "computation {} is called with too few arguments",
+                            graph.name()
+                        )));
+                    }
                 },
                 Op::Constant(c) => {
                     let ty = c.literal.array_shape().element_type();
@@ -43,7 +48,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 Op::Tuple(_) => operands.into_iter().flatten().collect(),
                 Op::GetTupleElement(gte) => {
                     let value = operands.first().and_then(|v| v.get(gte.index)).copied();
-                    vec![value.ok_or_else(|| Error::internal("a tuple element that is not there"))?]
+                    vec![value.ok_or_else(|| {
+                        Error::internal(format!(
+                            "%{} selects tuple element {}, which does not exist",
+                            instruction.name(),
+                            gte.index
+                        ))
+                    })?]
                 }
                 Op::Copy(_)
                 | Op::Reshape(_)

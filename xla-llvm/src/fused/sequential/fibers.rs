@@ -189,7 +189,11 @@ impl<'m> FusedKernel<'_, 'm> {
         match (self.graph()[root].op(), &results[..]) {
             (Op::ReduceWindow(op), _) => s.scan(root, op, &fibers.dims, index, &results),
             (Op::SelectAndScatter(op), [result]) => s.select_and_scatter(root, op, &fibers.independent, index, result),
-            (op, _) => Err(Error::internal(format!("{} of {} results has no fibers", op.opcode(), results.len()))),
+            (op, _) => Err(Error::internal(format!(
+                "{} with {} results cannot be computed by fibers",
+                op.opcode(),
+                results.len()
+            ))),
         }
     }
 

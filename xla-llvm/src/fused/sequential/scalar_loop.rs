@@ -182,7 +182,9 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
         let again = self.goes_on(round_number)?;
         let last = self.registers.clone();
         let (work, done) = (self.new_block("do")?, self.new_block("done")?);
-        let BasicValueEnum::IntValue(again) = again.raw() else { return Err(Error::internal("a predicate is no bit")) };
+        let BasicValueEnum::IntValue(again) = again.raw() else {
+            return Err(Error::internal("the predicate of a loop is not an integer"));
+        };
         self.emitter.builder().build_conditional_branch(again, work, done).map_err(refused)?;
         self.emitter.builder().position_at_end(work);
         self.steps(&self.plan.body)?;
@@ -266,20 +268,20 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
 
     fn register(&self, place: usize) -> Result<Value<'e, 'ctx>> {
         let value = self.registers.get(&place).copied();
-        value.ok_or_else(|| Error::internal("a loop reads a register that it does not have"))
+        value.ok_or_else(|| Error::internal(format!("loop reads place {place}, which is not in a register")))
     }
 
     fn element_type(&self, place: usize) -> Result<ElementType> {
         let shape = self.plan.places.get(place);
         shape
             .map(|place| place.shape.element_type())
-            .ok_or_else(|| Error::internal("a loop lacks a place of its steps"))
+            .ok_or_else(|| Error::internal(format!("loop has no place {place}")))
     }
 
     fn pointer(&self, place: usize) -> Result<PointerValue<'ctx>> {
         let number = self.plan.places.get(place).map(|place| place.pointer);
         let pointer = number.and_then(|number| self.pointers.get(number).copied());
-        pointer.ok_or_else(|| Error::internal("a loop lacks the pointer to a place"))
+        pointer.ok_or_else(|| Error::internal(format!("loop has no pointer to place {place}")))
     }
 
     fn number(&self, value: u64) -> Lanes<'e, 'ctx> {

@@ -46,7 +46,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         index: Index,
         results: &[Source<'ctx>],
     ) -> Result<()> {
-        let shape = op.window.cumulative(dims).ok_or_else(|| Error::internal("a scan without a direction"))?;
+        let shape = op
+            .window
+            .cumulative(dims)
+            .ok_or_else(|| Error::internal(format!("scan %{} has no direction", self.graph()[root].name())))?;
         let size = dims[shape.dimension] as u64;
         let scan = Scan { root, op, shape, size, index, results };
         let innermost = dims[shape.dimension + 1..].iter().all(|&d| d == 1);
@@ -79,7 +82,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     fn scan_lanes(&mut self, scan: &Scan<'_, 'ctx>, combiner: BinaryOp) -> Result<()> {
-        let [result] = scan.results else { return Err(Error::internal("a scan of one array has one result")) };
+        let [result] = scan.results else {
+            return Err(Error::internal(format!("scan of one array has {} results", scan.results.len())));
+        };
         let input = self.graph()[scan.root].operand(0);
         let ty = result.shape.element_type();
         let lanes = self.emitter.target().lanes(crate::fused::core::address::compute_bits(ty));

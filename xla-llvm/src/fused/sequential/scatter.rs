@@ -24,13 +24,15 @@ impl FusedKernel<'_, '_> {
     /// work items.
     pub(crate) fn emit_scatter<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>) -> Result<u64> {
         let (graph, root) = (self.graph(), self.source.root);
-        let Op::Scatter(op) = graph[root].op() else { return Err(Error::internal("not a scatter")) };
+        let Op::Scatter(op) = graph[root].op() else {
+            return Err(Error::internal(format!("%{} is not a scatter", graph[root].name())));
+        };
         let operands = graph[root].operands();
         let count = operands.len() / 2;
         let shapes = operands.iter().map(|&id| graph[id].shape().expect_array()).collect::<Result<Vec<_>>>()?;
         let (&input, &indices, &update) = match (shapes.first(), shapes.get(count), shapes.last()) {
             (Some(input), Some(indices), Some(update)) if count > 0 => (input, indices, update),
-            _ => return Err(Error::internal("a scatter without arrays")),
+            _ => return Err(Error::internal(format!("scatter %{} has no arrays", graph[root].name()))),
         };
         let in_place = self.source.in_place;
         let plan = ScatterPlan::new(op, input, indices, update);
@@ -42,7 +44,10 @@ impl FusedKernel<'_, '_> {
         let bases = frame.pointers;
         if !in_place {
             if emitter.target().simt().is_some() {
-                return Err(Error::internal("threads scatter in place"));
+                return Err(Error::internal(format!(
+                    "scatter %{} on a target with threads is not in place",
+                    graph[root].name()
+                )));
             }
             for (i, shape) in shapes[..count].iter().enumerate() {
                 fused.copy_array(shape, [bases[i], bases[2 * count + 1 + i]])?;
@@ -167,7 +172,7 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
             ElementKind::Signed => ElementType::S64,
             ElementKind::Unsigned => ElementType::U64,
             ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
-                return Err(Error::internal("indices of a scatter are no integers"));
+                return Err(Error::internal(format!("scatter indices are {}, not integers", number.element_type())));
             }
         };
         Ok(elemental::convert(s.emitter, number, wide)?.lanes())
@@ -217,7 +222,11 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
         }
         let results = s.call(self.op.computation, &arguments)?;
         if results.len() != self.arrays.len() {
-            return Err(Error::internal("a combiner returns another number of values than it takes"));
+            return Err(Error::internal(format!(
+                "combiner of a scatter of {} arrays returns {} values",
+                self.arrays.len(),
+                results.len()
+            )));
         }
         for (array, value) in self.arrays.iter().zip(results) {
             s.store(array, &into, value)?;

@@ -32,9 +32,12 @@ impl<'e, 'ctx> Choice<'e, 'ctx> {
     }
 
     fn from_raws(s: &FusedEmitter<'e, 'ctx, '_>, ty: ElementType, raws: &[BasicValueEnum<'ctx>]) -> Result<Self> {
-        let [.., place, any] = raws else { return Err(Error::internal("a choice without its parts")) };
+        let [.., place, any] = raws else {
+            return Err(Error::internal("choice of select-and-scatter lacks its place or its mask"));
+        };
         let value = values_of(s, &[ty], &raws[..raws.len() - 2]);
-        let value = value.first().copied().ok_or_else(|| Error::internal("a choice without a value"))?;
+        let value =
+            value.first().copied().ok_or_else(|| Error::internal("choice of select-and-scatter has no value"))?;
         Ok(Choice { value, place: s.emitter.lanes(*place), any: s.emitter.lanes(*any) })
     }
 }
@@ -50,7 +53,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result: &Source<'ctx>,
     ) -> Result<()> {
         let &[operand, source, init] = self.graph()[root].operands() else {
-            return Err(Error::internal("select-and-scatter has three operands"));
+            return Err(Error::internal(format!(
+                "select-and-scatter %{} does not have three operands",
+                self.graph()[root].name()
+            )));
         };
         let width = self.width(&index);
         let ty = result.shape.element_type();
@@ -74,7 +80,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 let before = s.load(root, &flat, &target)?.splat(width);
                 match s.call(op.scatter, &[before, x])?.first() {
                     Some(&after) => s.store(&flat, &target, after),
-                    None => Err(Error::internal("a scatter function without a result")),
+                    None => Err(Error::internal("scatter function of select-and-scatter has no result")),
                 }
             })
         })
@@ -99,7 +105,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let before = Choice::from_raws(s, ty, carried)?;
             let value = s.guarded_element(operand, at, condition)?.splat(width);
             let stays = s.call(op.select, &[before.value, value])?;
-            let stays = stays.first().ok_or_else(|| Error::internal("a select function without a result"))?;
+            let stays =
+                stays.first().ok_or_else(|| Error::internal("select function of select-and-scatter has no result"))?;
             let held = before.any.mask(true);
             let held = condition.map_or(held, |guard| widened(guard.mask, width));
             let taken = held & !(before.any & stays.lanes());

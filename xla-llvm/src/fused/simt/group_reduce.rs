@@ -86,7 +86,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             reduced = elemental::binary(self.emitter, op, reduced.slice(0, half), reduced.slice(half, half))?;
         }
         let reduced = self.combined(group, Combiner::Each(op), vec![reduced])?;
-        reduced.first().copied().ok_or_else(|| Error::internal("a reduction without a value"))
+        reduced.first().copied().ok_or_else(|| Error::internal("reduction over a thread group has no value"))
     }
 
     /// Reduces elements with a computation, at least one per thread; all threads of the group receive the results. Each

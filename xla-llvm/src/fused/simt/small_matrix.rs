@@ -98,7 +98,7 @@ impl SmallMatrixPlan {
                 }
                 (blocks, COLUMNS, elements * columns)
             }
-            _ => return Err(Error::internal("a kernel lacks its addresses")),
+            _ => return Err(Error::internal(format!("kernel {name} of a small matrix has unexpected pointers"))),
         };
         let launch = Launch { work_items: if self.rows == 0 { 0 } else { blocks }, block: Some(threads as u32) };
         Kernel::end(emitter, name, launch, (work as f64, "small matrix".to_string()))
@@ -318,8 +318,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         s: &FusedEmitter<'e, 'ctx, '_>,
         carried: &[BasicValueEnum<'ctx>],
     ) -> Result<(Value<'e, 'ctx>, Lanes<'e, 'ctx>)> {
-        let (&pivot, element) =
-            carried.split_last().ok_or_else(|| Error::internal("a loop without its carried values"))?;
+        let (&pivot, element) = carried.split_last().ok_or_else(|| Error::internal("loop carries no values"))?;
         Ok((Value::from_raws(s.emitter, self.ty, element), s.emitter.lanes(pivot)))
     }
 

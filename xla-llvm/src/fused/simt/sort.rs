@@ -131,7 +131,7 @@ impl SortPlan {
                 sorter.merge(&mut fused, [from, to], emitter.lanes(*run))?;
                 (self.count, None)
             }
-            _ => return Err(Error::internal("a kernel of a sort has other numbers")),
+            _ => return Err(Error::internal(format!("kernel {name} of sort {phase:?} has unexpected numbers"))),
         };
         let work = self.count as f64 * 20.0;
         Kernel::end(emitter, name, Launch { work_items, block }, (work, format!("sort {phase:?}")))
@@ -327,7 +327,9 @@ impl Sorter<'_> {
         emitter.barrier()?;
         // Double buffering: each level reads one half of shared memory and writes the other one.
         let last = s.for_each(levels, start.map(Lanes::raw).to_vec(), &mut |s, _, carried| {
-            let &[run, here] = carried else { return Err(Error::internal("a loop without its carried values")) };
+            let &[run, here] = carried else {
+                return Err(Error::internal(format!("loop carries {} values instead of 2", carried.len())));
+            };
             let (run, here) = (emitter.lanes(run), emitter.lanes(here));
             let there = -here + plan.tile as i64;
             self.each_element(s, &tile, [block, thread], &mut |s, slot, place, limit| {
@@ -421,7 +423,7 @@ impl Sorter<'_> {
             return Ok(arguments[0].lanes().ult(arguments[1].lanes()));
         };
         let before = s.call(comparator, arguments)?;
-        Ok(before.first().ok_or_else(|| Error::internal("a comparator without a result"))?.lanes())
+        Ok(before.first().ok_or_else(|| Error::internal("comparator of a sort has no result"))?.lanes())
     }
 
     fn load<'e, 'ctx>(

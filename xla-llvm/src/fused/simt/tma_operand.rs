@@ -87,7 +87,12 @@ impl<'e, 'ctx> TmaOperand<'e, 'ctx> {
         tile: TmaTile,
         batch: &[AffineExpr],
     ) -> Result<Self> {
-        let missing = || Error::internal("an operand that comes in bulk is not in memory");
+        let missing = || {
+            Error::internal(format!(
+                "operand {} of a matmul cannot be copied with TMA or is not in memory",
+                side as usize
+            ))
+        };
         let layout = matmul.bulk[side as usize].as_ref().ok_or_else(missing)?;
         let base = s.sources.get(&matmul.operands[side as usize]).ok_or_else(missing)?.base;
         let array = s.pointers.iter().position(|&pointer| pointer == base).ok_or_else(missing)?;

@@ -84,7 +84,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Stores the results that a kernel computes from the products of a vector and a block's columns.
     pub(crate) fn add_rows(&mut self, kernel: &FusedKernel<'_, 'm>, block: ColumnBlock<'e, 'ctx>) -> Result<()> {
         let product = kernel.vector_matrix();
-        let product = product.ok_or_else(|| Error::internal("a kernel without the product that it was chosen for"))?;
+        let product = product.ok_or_else(|| {
+            Error::internal("kernel has no product of a vector and a matrix, which its strategy requires")
+        })?;
         let (id, ty, reduced) = (product.id, product.sum_type, product.reduced());
         let dims = product.dims.clone();
         let zero = elemental::constant(self.emitter, ty, Scalar::zero(ty));

@@ -64,7 +64,7 @@ impl<'m> FusedKernel<'_, 'm> {
         frame: Frame<'_, 'ctx>,
         tiling: &BackwardTiling,
     ) -> Result<Launch> {
-        let missing = || Error::internal("a kernel without the sum that it was chosen for");
+        let missing = || Error::internal("kernel has no sum over attention scores, which its strategy requires");
         let (kernel, _) = self.score_sum(emitter.target()).ok_or_else(missing)?;
         emitter.allow_all_registers();
         let (tiles, batches) = (kernel.rows().div_ceil(AttentionTiling::ROWS), kernel.scores[0].batches());
@@ -96,7 +96,10 @@ impl<'m> FusedKernel<'_, 'm> {
     ) -> Result<()> {
         let (graph, parts, extent) = (self.graph(), &block.kernel.parts, block.kernel.rows());
         let Op::Reduce(reduce) = graph[parts.root].op() else {
-            return Err(Error::internal("rows without a reduction"));
+            return Err(Error::internal(format!(
+                "sum over attention scores %{} is not a reduce",
+                graph[parts.root].name()
+            )));
         };
         let ty = graph[parts.root].shape().expect_array()?.element_type();
         for (row, own) in block.rows.iter().zip(sums) {
@@ -128,7 +131,7 @@ impl<'m> FusedKernel<'_, 'm> {
         block: &Block<'e, 'ctx, '_, 'm>,
         sums: &[Sums<'e, 'ctx>],
     ) -> Result<()> {
-        let missing = || Error::internal("products without a dot");
+        let missing = || Error::internal("sum over attention scores has no dot for its products");
         let result = block.kernel.result.as_ref().ok_or_else(missing)?;
         let batch = block.batch_of_result(s)?;
         let sink = Sink::new(result, &batch, Cut::whole(result.k()), (&AffineExpr::default(), None))?;
@@ -270,7 +273,7 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
                 Ok(State::Rows([with(sums[0], upper), with(sums[1], lower)]))
             }
             State::Products(mut sums) => {
-                let missing = || Error::internal("products without values");
+                let missing = || Error::internal("sum over attention scores has no values for its products");
                 let values = (self.values().ok_or_else(missing)?, &self.of_values[..]);
                 products::multiply(s, (unit, size), [&upper, &lower], values, &mut sums)?;
                 s.emitter.barrier()?;

@@ -39,7 +39,7 @@ impl<'m> FusedKernel<'_, 'm> {
         frame: Frame<'_, 'ctx>,
         tiling: AttentionTiling,
     ) -> Result<Launch> {
-        let missing = || Error::internal("a kernel without the attention that it was chosen for");
+        let missing = || Error::internal("kernel has no attention, which its strategy requires");
         let (kernel, _) = self.attention(emitter.target()).ok_or_else(missing)?;
         emitter.allow_all_registers();
         let tiles = kernel.queries().div_ceil(AttentionTiling::ROWS);

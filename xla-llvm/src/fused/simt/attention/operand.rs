@@ -53,7 +53,7 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
         thread: &AffineExpr,
     ) -> Result<Operand<'e, 'ctx>> {
         let operand = matmul.operands[side as usize];
-        let missing = || Error::internal("an operand that is copied is not in memory");
+        let missing = || Error::internal(format!("operand {} of a dot is not in memory", side as usize));
         let source = s.sources.get(&operand).ok_or_else(missing)?.base;
         let along = matmul.neighbours[side as usize].along;
         let scalar = Scalar::Int(8 * shape.bytes as u32);

@@ -114,7 +114,7 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
 
     fn pointer(&self, number: usize) -> Result<PointerValue<'ctx>> {
         let pointer = self.pointers.get(number).copied();
-        pointer.ok_or_else(|| Error::internal("a phase has a pointer that its loop lacks"))
+        pointer.ok_or_else(|| Error::internal(format!("phase uses pointer {number}, which its loop does not have")))
     }
 
     fn number(&self, value: u64) -> Lanes<'e, 'ctx> {

@@ -81,11 +81,11 @@ pub enum Unfit {
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unfit::Operation(name) => write!(f, "%{name} is nothing that threads compute by themselves"),
-            Unfit::Elements(count) => write!(f, "{count} elements are computed at once, {MOST_ITEMS} at most fit"),
-            Unfit::Size => f.write_str("it has many phases, arrays or operations"),
+            Unfit::Operation(name) => write!(f, "%{name} cannot be computed by threads that work independently"),
+            Unfit::Elements(count) => write!(f, "{count} elements are computed at once, but at most {MOST_ITEMS} fit"),
+            Unfit::Size => f.write_str("the loop has too many phases, arrays or operations"),
             Unfit::Slow { cycles, launches } => {
-                write!(f, "a round takes one block about {cycles} cycles, and its launches {launches}")
+                write!(f, "an iteration takes one block about {cycles} cycles, and its launches {launches}")
             }
         }
     }

@@ -88,7 +88,7 @@ impl<'a, 'ctx, 'm> Sink<'a, 'ctx, 'm> {
         let part = match (cut.parts, scratch) {
             (1, _) => None,
             (_, Some(scratch)) => Some(Partial { scratch, number: number.clone() }),
-            (_, None) => return Err(Error::internal("parts of sums without memory for them")),
+            (_, None) => return Err(Error::internal("split-K matmul has no scratch memory for its partial sums")),
         };
         Ok(Sink { matmul, batch, part })
     }

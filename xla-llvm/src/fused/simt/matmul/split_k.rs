@@ -157,7 +157,8 @@ impl SplitK {
         matmul: &Matmul<'m>,
     ) -> Result<Launch> {
         let scratch = frame.pointers.last().copied();
-        let scratch = scratch.ok_or_else(|| Error::internal("parts of sums without memory for them"))?;
+        let scratch =
+            scratch.ok_or_else(|| Error::internal("split-K matmul has no scratch memory for its partial sums"))?;
         let mut s = kernel.bind(emitter, frame.pointers)?;
         let (group, column) = s.enter_column(self.members())?;
         // Threads beyond the last result compute the last one again: all threads of a block must reach the barrier.

@@ -107,7 +107,9 @@ pub(super) fn offsets<'e, 'ctx>(
     let shared = emitter.shared_array(Scalar::Int(64), THREADS / u64::from(WARP))?;
     let turns = s.full_range(tiles.div_ceil(THREADS), 1);
     let sum = s.for_each(turns, vec![s.number(0).raw()], &mut |s, turn, carried| {
-        let &[sum] = carried else { return Err(Error::internal("a loop without its carried values")) };
+        let &[sum] = carried else {
+            return Err(Error::internal(format!("loop carries {} values instead of 1", carried.len())));
+        };
         let sum = emitter.lanes(sum);
         let turn = s.number_of(&AffineExpr::symbol(turn))?;
         let tile = s.lanes_of(turn) * THREADS as i64 + member.thread.zext(64);

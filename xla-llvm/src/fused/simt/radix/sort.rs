@@ -31,7 +31,11 @@ impl RadixSortPlan {
                 Mover::new(self, &mut s, [*counts, *totals], emitter.lanes(begin))?.run(&mut s, [from, to])?;
                 tiles
             }
-            _ => return Err(Error::internal("a kernel of a sort has other words")),
+            _ => {
+                return Err(Error::internal(format!(
+                    "kernel {name} of radix sort {phase:?} has unexpected parameters"
+                )));
+            }
         };
         let launch = Launch { work_items, block: Some(THREADS as u32) };
         let work = (self.rows * self.length) as f64 * 8.0;

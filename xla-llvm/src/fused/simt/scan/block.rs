@@ -58,7 +58,9 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
     /// Returns the combiner's identity.
     pub(super) fn neutral(&self, s: &FusedEmitter<'e, 'ctx, 'm>) -> Result<Value<'e, 'ctx>> {
         let identity = combiner_identity(self.plan.combiner, self.plan.ty);
-        let identity = identity.ok_or_else(|| Error::internal("a combiner without an identity"))?;
+        let identity = identity.ok_or_else(|| {
+            Error::internal(format!("scan combiner {:?} has no identity of type {}", self.plan.combiner, self.plan.ty))
+        })?;
         Ok(elemental::constant(s.emitter, self.plan.ty, identity))
     }
 
@@ -108,7 +110,10 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
     /// Returns the initial value of the scan.
     pub(super) fn start(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Value<'e, 'ctx>> {
         let starts = s.reduction_starts(self.root, 1)?;
-        starts.first().copied().ok_or_else(|| Error::internal("a scan without a start"))
+        starts
+            .first()
+            .copied()
+            .ok_or_else(|| Error::internal(format!("scan %{} has no initial value", s.graph()[self.root].name())))
     }
 
     /// Loads the elements of a thread's steps; steps that do not exist yield the identity. Addresses are clamped
@@ -141,7 +146,7 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         let (before, all) = self.before_each(s, &[own], neutral)?;
         // The next iteration overwrites shared memory that other threads may still read.
         s.emitter.barrier()?;
-        let before = before.first().copied().ok_or_else(|| Error::internal("a turn without values"))?;
+        let before = before.first().copied().ok_or_else(|| Error::internal("scan tile has no values"))?;
         Ok([before, all])
     }
 

@@ -26,7 +26,7 @@ impl ScanPlan {
         let kernel = match (phase, self.state()) {
             (ScanPhase::Scan, _) => self.emit_scan(source, emitter, name),
             (ScanPhase::Clear, Some(state)) => state::emit_clear(state, source, emitter, name),
-            (ScanPhase::Clear, None) => Err(Error::internal("a scan without words to clear")),
+            (ScanPhase::Clear, None) => Err(Error::internal("scan has no state to clear")),
         };
         kernel.context(context)
     }
@@ -43,7 +43,7 @@ impl ScanPlan {
                 let (tile, fiber) = s.divide(&AffineExpr::symbol(ticket), self.fibers() as i64)?;
                 BlockScan::new(s, self, source.root, fiber.clone())?.tile(s, result, (state, words), [fiber, tile])
             }
-            _ => Err(Error::internal("a scan with other arrays")),
+            _ => Err(Error::internal("scan kernel has unexpected pointers")),
         })?;
         let work = self.dims.iter().product::<usize>() as f64 * 4.0;
         let launch = Launch { work_items: self.blocks(), block: Some(self.threads as u32) };

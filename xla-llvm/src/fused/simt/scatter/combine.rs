@@ -22,7 +22,9 @@ impl ThreadedScatter {
         match means {
             Means::Atomic(op) => self.combine_by_memory(s, (array, op), at, update),
             Means::Exchange => self.combine_by_exchange(s, array, at, update),
-            Means::Last => Err(Error::internal("updates of which the last one wins are not combined")),
+            Means::Last => Err(Error::internal(format!(
+                "updates of scatter array {array} cannot be combined, because the last one wins"
+            ))),
         }
     }
 

@@ -87,7 +87,7 @@ impl ThreadedScatter {
 
     fn identities<'e, 'ctx>(&self, s: &FusedEmitter<'e, 'ctx, '_>) -> Result<Vec<Value<'e, 'ctx>>> {
         let types: Vec<_> = self.inputs.iter().map(|input| input.element_type()).collect();
-        let missing = || Error::internal("a combiner without an identity");
+        let missing = || Error::internal("combiner of a scatter has no identity");
         let operations = lossless_operations(&s.module[self.op.computation], &types).ok_or_else(missing)?;
         let identities = operations
             .iter()

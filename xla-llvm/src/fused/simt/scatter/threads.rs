@@ -27,7 +27,9 @@ impl ThreadedScatter {
     pub fn emit(&self, module: &Module, phase: ScatterPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.words(), 0)?;
         let (arrays, scratch) = frame.pointers.split_at(1 + self.updates.len() + self.inputs.len());
-        let (indices, arrays) = arrays.split_first().ok_or_else(|| Error::internal("a scatter lacks its arrays"))?;
+        let (indices, arrays) = arrays
+            .split_first()
+            .ok_or_else(|| Error::internal(format!("kernel {name} of a scatter has no pointers")))?;
         let (updates, results) = arrays.split_at(self.updates.len());
         let arrays = Arrays { updates, results };
         let elements = self.elements();
@@ -49,7 +51,9 @@ impl ThreadedScatter {
                         Ok(())
                     }
                     (ScatterPhase::InOrder, &[keys]) => self.combine_in_order(s, &plan, arrays, keys, number),
-                    (ScatterPhase::Keys | ScatterPhase::InOrder, _) => Err(Error::internal("a scatter without keys")),
+                    (ScatterPhase::Keys | ScatterPhase::InOrder, _) => {
+                        Err(Error::internal(format!("scatter phase {phase:?} has no memory for its keys")))
+                    }
                     (ScatterPhase::Forget | ScatterPhase::Claim | ScatterPhase::Combine, claims) => {
                         let place = self.place(s, &plan, *indices, number)?;
                         s.when(place.fits, &[], |s| {
@@ -90,9 +94,11 @@ impl ThreadedScatter {
                     Ok(())
                 }
                 Meeting::Each(means) => self.combine_each(s, means, arrays, claims, place),
-                Meeting::InCopies(..) | Meeting::InOrder => Err(Error::internal("a scatter that is none by threads")),
+                Meeting::InCopies(..) | Meeting::InOrder => {
+                    Err(Error::internal(format!("scatter that combines in copies or in order has no phase {phase:?}")))
+                }
             },
-            _ => Err(Error::internal("a scatter without claims makes some")),
+            _ => Err(Error::internal(format!("scatter phase {phase:?} has no memory for its claims"))),
         }
     }
 
@@ -150,7 +156,7 @@ impl ThreadedScatter {
             ElementKind::Signed => ElementType::S64,
             ElementKind::Unsigned => ElementType::U64,
             ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
-                return Err(Error::internal("indices of a scatter are no integers"));
+                return Err(Error::internal(format!("scatter indices are {}, not integers", number.element_type())));
             }
         };
         Ok(elemental::convert(emitter, number, wide)?.lanes())
@@ -178,7 +184,11 @@ impl ThreadedScatter {
                         Ok(Vec::new())
                     })?;
                 }
-                (Means::Last, None) => return Err(Error::internal("a scatter without claims needs some")),
+                (Means::Last, None) => {
+                    return Err(Error::internal(format!(
+                        "scatter array {array} takes its last update but has no claims"
+                    )));
+                }
                 (Means::Atomic(_) | Means::Exchange, _) => {
                     let update = self.update(s, arrays, array, place);
                     self.combine_at(s, (array, *means), (arrays.results[array], place.into), update)?;
@@ -248,7 +258,11 @@ impl ThreadedScatter {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let after = s.call(self.op.computation, &[before, updates].concat())?;
         if after.len() != self.inputs.len() {
-            return Err(Error::internal("a combiner lacks a result"));
+            return Err(Error::internal(format!(
+                "combiner of a scatter of {} arrays returns {} values",
+                self.inputs.len(),
+                after.len()
+            )));
         }
         after.into_iter().zip(&self.inputs).map(|(x, to)| elemental::convert(s.emitter, x, to.element_type())).collect()
     }

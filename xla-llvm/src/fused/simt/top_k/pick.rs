@@ -73,7 +73,7 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
             let turn = s.lanes_of(turn);
             let own = Value::new(ElementType::U64, s.emitter.lanes(kept[0]));
             let best = s.combined(group, Combiner::Each(BinaryOp::Maximum), vec![own])?;
-            let best = best.first().ok_or_else(|| Error::internal("a group without a best element"))?.lanes();
+            let best = best.first().ok_or_else(|| Error::internal("thread group has no best element"))?.lanes();
             let place = !best.trunc(32);
             s.when(group.member.eq(0), &[], |s| {
                 let element =

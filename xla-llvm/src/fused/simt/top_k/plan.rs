@@ -114,5 +114,5 @@ impl TopKPlan {
 
 /// Returns the error for a kernel whose arrays do not fit the launch.
 pub(super) fn lacks_addresses() -> Error {
-    Error::internal("a kernel lacks its addresses")
+    Error::internal("top-k kernel has unexpected pointers")
 }

@@ -79,7 +79,7 @@ impl<'e, 'ctx> Found<'e, 'ctx> {
 
     fn from_raws(emitter: &'e Emitter<'ctx>, raws: &[BasicValueEnum<'ctx>]) -> Result<Self> {
         let &[least, greatest, below, inside] = raws else {
-            return Err(Error::internal("a loop without its carried values"));
+            return Err(Error::internal(format!("loop carries {} values instead of 4", raws.len())));
         };
         let [least, greatest, below, inside] = [least, greatest, below, inside].map(|raw| emitter.lanes(raw));
         Ok(Found { least, greatest, below, inside })

@@ -44,7 +44,9 @@ impl<'ctx> Slots<'ctx> {
         let steps = s.full_range(levels * (levels + 1) / 2, 1);
         let first = [2, 1].map(|number| member.thread.int(number).raw());
         s.for_each(steps, first.to_vec(), &mut |s, _, carried| {
-            let &[size, stride] = carried else { return Err(Error::internal("a loop without its carried values")) };
+            let &[size, stride] = carried else {
+                return Err(Error::internal(format!("loop carries {} values instead of 2", carried.len())));
+            };
             let (size, stride) = (s.emitter.lanes(size), s.emitter.lanes(stride));
             member.each(s, self.count / 2, &mut |s, pair| {
                 let low = pair + pair - (pair & (stride - 1));

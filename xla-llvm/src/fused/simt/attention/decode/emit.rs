@@ -22,7 +22,7 @@ use crate::simt::Register;
 
 impl<'m> FusedKernel<'_, 'm> {
     fn attention_of_few(&self) -> Result<AttentionKernel<'m>> {
-        self.attention_kernel().ok_or_else(|| Error::internal("a kernel without the attention that it was chosen for"))
+        self.attention_kernel().ok_or_else(|| Error::internal("kernel has no attention, which its strategy requires"))
     }
 
     /// Emits the body of the function; a block processes a part of a head's keys.
@@ -78,7 +78,7 @@ impl<'m> FusedKernel<'_, 'm> {
         plan: AttentionDecode,
     ) -> Result<Launch> {
         let kernel = self.attention_of_few()?;
-        let missing = || Error::internal("parts of an attention without memory for them");
+        let missing = || Error::internal("attention has no scratch memory for its parts");
         let scratch: PointerValue<'ctx> = frame.pointers.last().copied().ok_or_else(missing)?;
         let mut s = self.bind(emitter, frame.pointers)?;
         let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));

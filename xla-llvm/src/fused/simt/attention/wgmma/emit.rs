@@ -56,7 +56,7 @@ impl<'m> FusedKernel<'_, 'm> {
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
     ) -> Result<Launch> {
-        let missing = || Error::internal("a kernel without the attention that it was chosen for");
+        let missing = || Error::internal("kernel has no attention, which its strategy requires");
         let (kernel, plan) = self.attention_of_groups(emitter.target()).ok_or_else(missing)?;
         emitter.allow_all_registers();
         let tiles = kernel.queries().div_ceil(plan.rows());
@@ -156,7 +156,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
             s.emitter.keep_loop()?;
             let (stage, _) = PipelineStage::split_off(s.emitter, carried);
             let SymbolValue::Uniform(tile) = s.symbol_value(tile) else {
-                return Err(Error::internal("a tile of keys in lanes"));
+                return Err(Error::internal("the index of a tile of keys is a vector"));
             };
             // The first wait for each stage returns at once: the stage is empty.
             s.emitter.wait_mbarrier(self.barriers.emptied, stage.number, stage.parity ^ 1)?;

@@ -72,7 +72,12 @@ impl<'e, 'ctx> MultistagePart<'e, 'ctx> {
         place: &ThreadPlace<'_>,
     ) -> Result<Self> {
         let operand = matmul.operands[side as usize];
-        let missing = || Error::internal("an operand that is copied is not in memory");
+        let missing = || {
+            Error::internal(format!(
+                "operand {} of a matmul has no constant stride along K or is not in memory",
+                side as usize
+            ))
+        };
         let source = s.sources.get(&operand).ok_or_else(missing)?.base;
         let stride = matmul.k_strides[side as usize].ok_or_else(missing)?;
         let bytes = matmul.bytes[side as usize];

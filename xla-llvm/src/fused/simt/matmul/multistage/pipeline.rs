@@ -42,7 +42,7 @@ impl<'e, 'ctx> Multistage<'e, 'ctx> {
         tile: [&AffineExpr; 2],
         thread: &AffineExpr,
     ) -> Result<Self> {
-        let unit = tiling.unit.ok_or_else(|| Error::internal("stages without a tensor core"))?;
+        let unit = tiling.unit.ok_or_else(|| Error::internal("multistage matmul has no tensor core type"))?;
         let (warp, lane) = s.divide(thread, i64::from(WARP))?;
         let (down, across) = s.divide(&warp, WARPS_ALONG as i64)?;
         let sum = part.clone().scaled(tiling.cut.size as i64);

@@ -51,9 +51,10 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
         tile: [&AffineExpr; 2],
         thread: &AffineExpr,
     ) -> Result<Self> {
-        let unit = tiling.unit.ok_or_else(|| Error::internal("warp groups without a tensor core"))?;
+        let unit = tiling.unit.ok_or_else(|| Error::internal("wgmma matmul has no tensor core type"))?;
         let mut operand = |side: MatmulSide| {
-            let missing = || Error::internal("an operand cannot be copied in bulk");
+            let missing =
+                || Error::internal(format!("operand {} of a matmul cannot be copied with TMA", side as usize));
             let layout = matmul.bulk[side as usize].as_ref().ok_or_else(missing)?;
             let tile = TmaTile::new(layout, tiling.size(side), tiling.depth).ok_or_else(missing)?;
             TmaOperand::new(s, (matmul, side), tile, batch)
@@ -139,7 +140,7 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
             s.emitter.keep_loop()?;
             let (stage, _) = PipelineStage::split_off(s.emitter, carried);
             let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
-                return Err(Error::internal("a turn of stages in lanes"));
+                return Err(Error::internal("the iteration number of a pipeline is a vector"));
             };
             // The first wait for each stage returns at once: the stage is empty.
             s.emitter.wait_mbarrier(self.emptied, stage.number, stage.parity ^ 1)?;
@@ -203,7 +204,7 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
             let (stage, sums) = PipelineStage::split_off(s.emitter, carried);
             let mut sums: Vec<_> = sums.iter().map(|&raw| s.emitter.lanes(raw)).collect();
             let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
-                return Err(Error::internal("a turn of stages in lanes"));
+                return Err(Error::internal("the iteration number of a pipeline is a vector"));
             };
             s.emitter.wait_mbarrier(self.filled, stage.number, stage.parity)?;
             self.multiply(s, stage.number, &mut sums)?;
