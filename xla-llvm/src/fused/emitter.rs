@@ -8,8 +8,8 @@ use xla_hlo::{CompId, Computation, InstrId, Module};
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;
+use crate::fused::core::addressing::KnownCoordinates;
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols};
-use crate::fused::loops::plan::Survey;
 use crate::fused::mode::{Mode, ThreadMode, VectorMode};
 use crate::fused::value::{Guard, GuardId, Source, SymbolValue};
 use crate::lanes::Lanes;
@@ -49,11 +49,9 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) positions: HashMap<AffineExpr, Lanes<'e, 'ctx>>,
     /// Enclosing branches that belong to large branch trees, outermost first.
     pub(crate) local_positions: Vec<LocalPositions<'e, 'ctx>>,
-    pub(crate) runtime_divisions: HashMap<(AffineExpr, i64), (AffineExpr, AffineExpr)>,
-    pub(crate) slice_starts: HashMap<InstrId, Vec<AffineExpr>>,
+    pub(crate) known_coordinates: KnownCoordinates,
     /// Pointers of the kernel: operands, then results.
     pub(crate) pointers: Vec<PointerValue<'ctx>>,
-    pub(crate) survey: Survey,
     /// Outermost level for stores: inside of the bounds check of the work item.
     pub(crate) item_level: usize,
     pub(crate) mode: Mode<'e, 'ctx>,
@@ -82,10 +80,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             values: HashMap::new(),
             positions: HashMap::new(),
             local_positions: Vec::new(),
-            runtime_divisions: HashMap::new(),
-            slice_starts: HashMap::new(),
+            known_coordinates: KnownCoordinates::default(),
             pointers: Vec::new(),
-            survey: Survey::default(),
             item_level: 0,
             mode: match emitter.target().simt() {
                 None => Mode::Vector(VectorMode::default()),

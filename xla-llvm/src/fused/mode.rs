@@ -25,7 +25,7 @@ pub(crate) enum Mode<'e, 'ctx> {
 /// State of emission for a CPU with vectors.
 #[derive(Default)]
 pub(crate) struct VectorMode<'e, 'ctx> {
-    pub row_cache: RowCache<'ctx>,
+    pub row_cache: RowCache<Source<'ctx>>,
     /// Current tile, in a kernel that transposes tiles.
     pub tile: Option<Tile<'e, 'ctx>>,
 }
@@ -51,9 +51,8 @@ pub(crate) struct RowLoop {
     pub at: Option<Index>,
 }
 
-/// Row loops of one kernel, and the values kept between them.
-#[derive(Default)]
-pub(crate) struct RowCache<'ctx> {
+/// Row loops of one kernel, and the values kept between them in memory of type `M`.
+pub(crate) struct RowCache<M> {
     /// Instructions whose rows are kept.
     pub kept: HashSet<InstrId>,
     /// Sizes of the kernel's dimensions.
@@ -68,7 +67,22 @@ pub(crate) struct RowCache<'ctx> {
     pub active: Vec<RowLoop>,
     pub next: usize,
     /// Memory of each kept row, and the number of the last loop that wrote it.
-    pub written: HashMap<InstrId, (Source<'ctx>, usize)>,
+    pub written: HashMap<InstrId, (M, usize)>,
+}
+
+impl<M> Default for RowCache<M> {
+    fn default() -> Self {
+        RowCache {
+            kept: HashSet::new(),
+            dims: Vec::new(),
+            rows: 0,
+            reductions: Vec::new(),
+            row: Index::new(),
+            active: Vec::new(),
+            next: 0,
+            written: HashMap::new(),
+        }
+    }
 }
 
 /// Key of a tile's buffer for one array: the instruction, its position without the tile's loop symbols, and the stride

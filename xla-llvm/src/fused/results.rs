@@ -6,6 +6,7 @@ use xla_hlo::{Error, InstrId, Result};
 use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::core::addressing::Addressing;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::Index;
 use crate::fused::value::Source;

@@ -94,7 +94,7 @@ pub const STRATEGIES: &[&str] = &[
 ];
 
 impl Strategy {
-    /// Chooses the strategy for a kernel on the emitter's target. Trial emissions determine the loops of most kernels.
+    /// Chooses the strategy for a kernel on the emitter's target. The accesses of most kernels determine their loops.
     pub(crate) fn of(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
         let target = emitter.target();
         if let Op::Scatter(_) = kernel.graph()[kernel.source.root].op() {
@@ -119,7 +119,7 @@ impl Strategy {
         if let Some(tiles) = kernel.register_tiles(emitter)? {
             return Ok(Strategy::RegisterTiles(tiles));
         }
-        let plan = kernel.loop_plan(emitter, 0)?;
+        let plan = kernel.loop_plan(emitter.target(), 0)?;
         let width = kernel.vector_width(emitter.target(), &plan);
         Ok(match plan.across() {
             Some(across) if width > 1 && !kernel.has_reductions() => {
@@ -148,7 +148,7 @@ impl Strategy {
             }
         }
         let rows = kernel.row_shape(emitter.target());
-        let plan = kernel.loop_plan(emitter, rows.map_or(0, |shape| shape.rows))?;
+        let plan = kernel.loop_plan(emitter.target(), rows.map_or(0, |shape| shape.rows))?;
         if let Some(shape) = rows {
             return Ok(Strategy::RowReduce(RowReduce { plan, shape }));
         }

@@ -10,12 +10,11 @@ use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId,
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::tma_layout::TmaLayout;
 use crate::fused::core::address::strides_of;
-use crate::fused::core::convolution::Tap;
+use crate::fused::core::addressing::Addressing;
+use crate::fused::core::convolution::{Tap, input_index, kernel_index};
 use crate::fused::core::reduce::{accumulator, placed};
-use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index, row_major_strides};
 use crate::fused::tuning::matmul::{LEAST_EXTENT, LEAST_WORK};
-use crate::fused::value::Guard;
 use crate::mma::OperandType;
 
 /// Dot or convolution as a batch of GEMMs.
@@ -317,12 +316,12 @@ impl<'m> Matmul<'m> {
     }
 
     /// Returns the index of an operand's element, and adds the condition that it exists; otherwise it counts as 0.
-    pub fn operand_index<'e, 'ctx>(
+    pub fn operand_index<A: Addressing<'m>>(
         &self,
-        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        s: &mut A,
         side: MatmulSide,
         (batch, free, sums): (&[AffineExpr], &[AffineExpr], &[AffineExpr]),
-        condition: &mut Option<Guard<'e, 'ctx>>,
+        condition: &mut Option<A::Condition>,
     ) -> Result<Index> {
         let free = match side {
             MatmulSide::Left => &in_order(&self.order[0], free),
@@ -347,8 +346,8 @@ impl<'m> Matmul<'m> {
                 };
                 let tap = Tap { group: &group, image, positions, window, channel, output };
                 match side {
-                    MatmulSide::Left => s.input_index(self.id, op, &tap, condition),
-                    MatmulSide::Right => s.kernel_index(self.id, op, &tap),
+                    MatmulSide::Left => input_index(s, self.id, op, &tap, condition),
+                    MatmulSide::Right => kernel_index(s.graph(), self.id, op, &tap),
                 }
             }
         }

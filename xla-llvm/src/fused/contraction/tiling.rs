@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use inkwell::context::Context;
 use xla_hlo::{ElementType, InstrId, Result};
 
 use crate::emitter::Emitter;
@@ -14,12 +13,11 @@ use crate::fused::contraction::axes::Axis;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
 use crate::fused::core::address::strides_of;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId, position};
-use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::tuning::register_tiles::{
     ALIASING, BLOCK_BYTES, COLUMNS_ALONG_K, ITEMS_A_THREAD, LATENCY, LEAST_K_VECTORS, LEAST_PANELS, LEAST_TILES,
     LEAST_WORK, MOST_VECTORS, NEAR_BYTES, PART, REDUCING, SUMS_BYTES,
 };
-use crate::fused::value::SymbolValue;
+use crate::target::Target;
 
 /// Register blocking of a GEMM: tiles of accumulators in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,23 +162,15 @@ impl<'m> FusedKernel<'_, 'm> {
         if work < LEAST_WORK || extents.contains(&1) || widens {
             return Ok(None);
         }
-        let arrays = self.arrays(&matmul, emitter)?;
+        let arrays = self.arrays(&matmul, emitter.target())?;
         Ok(tiles(&matmul, &arrays, emitter))
     }
 
-    /// Determines where the GEMM's elements are in memory, by a trial emission.
-    fn arrays(&self, matmul: &Matmul<'m>, emitter: &Emitter<'_>) -> Result<Arrays> {
-        let context = Context::create();
-        let trial = Emitter::new(&context, "trial", emitter.target(), emitter.options());
-        let frame = Frame::open(&trial, "trial", self.source.pointer_count())?;
-        let mut s = self.bind(&trial, frame.pointers)?;
-        let WorkItems::Range { begin, .. } = frame.work_items else {
-            return Err(xla_hlo::Error::internal("register tiles are not available on a target with threads"));
-        };
+    /// Determines where the GEMM's elements are in memory.
+    fn arrays(&self, matmul: &Matmul<'m>, target: &Target) -> Result<Arrays> {
+        let mut accesses = self.accesses(target);
         let mut symbols = |extents: &[u64]| -> Vec<SymbolId> {
-            let symbol =
-                |&extent: &u64| s.define(Symbol { extent: Some(extent), level: 0 }, SymbolValue::Uniform(begin));
-            extents.iter().map(symbol).collect()
+            extents.iter().map(|&extent| accesses.define(Symbol { extent: Some(extent), level: 0 }, 1)).collect()
         };
         let [batch, m, n, k] =
             [&matmul.batch, &matmul.free[0], &matmul.free[1], &matmul.contracting].map(|d| symbols(d));
@@ -191,8 +181,12 @@ impl<'m> FusedKernel<'_, 'm> {
         for side in [MatmulSide::Left, MatmulSide::Right] {
             let id = matmul.operands[side as usize];
             let mut condition = None;
-            let index =
-                matmul.operand_index(&mut s, side, (&all[0], &all[1 + side as usize], &all[3]), &mut condition)?;
+            let index = matmul.operand_index(
+                &mut accesses,
+                side,
+                (&all[0], &all[1 + side as usize], &all[3]),
+                &mut condition,
+            )?;
             if self.source.inputs.contains(&id) && condition.is_none() {
                 operands[side as usize] = Some(position(&index, &strides_of(shape(id)?)));
             }

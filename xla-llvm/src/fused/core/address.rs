@@ -5,7 +5,7 @@ use xla_hlo::{ElementType, Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::affine::{AffineExpr, Division, Index, Symbol, SymbolId, position};
+use crate::fused::loops::affine::{AffineExpr, Index, SymbolId, position};
 use crate::fused::tuning::FEW_ADDRESSES;
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
@@ -24,7 +24,6 @@ pub(crate) enum Number<'e, 'ctx> {
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Emits code for the value of a coordinate.
     pub(crate) fn number_of(&mut self, expr: &AffineExpr) -> Result<Number<'e, 'ctx>> {
-        self.survey.uses.insert(expr.clone());
         let mut uniform = AffineExpr::constant(expr.offset());
         let mut stride = 0;
         let mut width = 1;
@@ -108,42 +107,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.local_positions.iter().map(|branch| branch.level).rfind(|&level| level <= depth).unwrap_or(0)
     }
 
-    /// Returns quotient and remainder of a coordinate, and emits a run-time division where they are not affine.
-    pub(crate) fn divide(&mut self, expr: &AffineExpr, by: i64) -> Result<(AffineExpr, AffineExpr)> {
-        match expr.divide(by, &self.symbols) {
-            Division::Exact(quotient, rest) => return Ok((quotient, rest)),
-            Division::IfSplit(symbol, factor) => self.survey.splits.push((symbol, factor)),
-            Division::Runtime => {}
-        }
-        if let Some(known) = self.runtime_divisions.get(&(expr.clone(), by)) {
-            return Ok(known.clone());
-        }
-        let (multiple, rest) = expr.multiples(by);
-        if multiple != AffineExpr::default() && rest.bounds(&self.symbols).is_some_and(|(low, _)| low >= 0) {
-            // The rest may be known further out, or may have been divided before.
-            let (quotient, rest) = self.divide(&rest, by)?;
-            let result = (multiple.plus(&quotient), rest);
-            self.runtime_divisions.insert((expr.clone(), by), result.clone());
-            return Ok(result);
-        }
-        let level = expr.level(&self.symbols);
-        let index = [expr.clone()];
-        let mask = self.existing_lanes(&index);
-        let bounds = expr.bounds(&self.symbols);
-        let result = self.at_level(level, |s| {
-            let lanes = s.short_lanes(expr, &[by])?;
-            let quotient = lanes.udiv(by);
-            let rest = (lanes - quotient * by).zext(64);
-            let quotient = quotient.zext(64);
-            let extent = bounds.map(|(_, high)| (high / by + 1) as u64);
-            let quotient = s.computed(quotient, mask, extent, level);
-            let rest = s.computed(rest, mask, Some(by as u64), level);
-            Ok((quotient, rest))
-        })?;
-        self.runtime_divisions.insert((expr.clone(), by), result.clone());
-        Ok(result)
-    }
-
     /// Returns the lanes of a coordinate for arithmetic with the numbers `with`.
     ///
     /// On GPUs, 64-bit arithmetic takes several 32-bit instructions. The lanes are truncated to 32 bits if all numbers
@@ -155,25 +118,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(if fits && self.emitter.target().simt().is_some() { lanes.trunc(32) } else { lanes })
     }
 
-    /// Returns a coordinate for a number that is computed at run time.
-    pub(crate) fn computed(
-        &mut self,
-        lanes: Lanes<'e, 'ctx>,
-        mask: Option<Lanes<'e, 'ctx>>,
-        extent: Option<u64>,
-        level: usize,
-    ) -> AffineExpr {
-        let value = if lanes.width() == 1 { SymbolValue::Uniform(lanes) } else { SymbolValue::Varying { lanes, mask } };
-        AffineExpr::symbol(self.define(Symbol { extent, level }, value))
-    }
-
     /// Loads the element of `id` at an index of its array in memory.
     pub(crate) fn load(&mut self, id: InstrId, source: &Source<'ctx>, index: &Index) -> Result<Value<'e, 'ctx>> {
         let ty = source.shape.element_type();
         let at = position(index, &strides_of(&source.shape));
-        if self.guard == 0 && at.level(&self.symbols) == 0 {
-            self.survey.reads.insert(at.clone());
-        }
         if let Some((base, at)) = self.in_shared_tile(id, source, &at)? {
             return Ok(elemental::load(self.emitter, base, at, ty, 1, None));
         }

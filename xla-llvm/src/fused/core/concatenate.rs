@@ -7,6 +7,7 @@ use xla_hlo::{ElementType, Error, InstrId, Result, Scalar};
 
 use crate::elemental::{self, Value};
 use crate::fused::core::address::{Number, widened};
+use crate::fused::core::addressing::Addressing;
 use crate::fused::emitter::{FusedEmitter, LocalPositions};
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::mode::Mode;
@@ -23,10 +24,62 @@ struct Place<'a> {
 }
 
 /// Operand that is not empty, with its first and its last coordinate in the result.
-struct Part {
-    operand: InstrId,
+pub(crate) struct Part {
+    pub operand: InstrId,
     low: i64,
     high: i64,
+}
+
+impl Part {
+    /// Returns the operand's index for an element of a concatenation along `dimension`. Adds the condition that the
+    /// operand contains the element, unless it is the only one that may.
+    pub fn inside<'m, A: Addressing<'m>>(
+        &self,
+        s: &mut A,
+        (dimension, is_only): (usize, bool),
+        index: &Index,
+        conditions: &mut Option<A::Condition>,
+    ) -> Result<Index> {
+        let mut index = index.clone();
+        let coordinate = index[dimension].clone().shifted(-self.low);
+        if !is_only {
+            s.require_between(conditions, &coordinate, 0, self.high - self.low)?;
+        }
+        index[dimension] = coordinate;
+        Ok(index)
+    }
+}
+
+/// Returns the operands of a concatenation along `dimension` that may contain the element at an index.
+pub(crate) fn parts_at<'m, A: Addressing<'m>>(
+    s: &A,
+    id: InstrId,
+    dimension: usize,
+    index: &Index,
+) -> Result<Vec<Part>> {
+    let graph = s.graph();
+    let bounds = index[dimension].bounds(s.symbols());
+    let mut parts = Vec::new();
+    let mut start = 0i64;
+    for &operand in graph[id].operands() {
+        let size = graph[operand].shape().expect_array()?.dims()[dimension] as i64;
+        let (low, high) = (start, start + size - 1);
+        start += size;
+        if size > 0 && bounds.is_none_or(|(least, greatest)| greatest >= low && least <= high) {
+            parts.push(Part { operand, low, high });
+        }
+    }
+    Ok(parts)
+}
+
+/// Whether to choose among operands by a branch instead of a select per lane, given the number of lanes along the
+/// concatenated dimension and the number of operands up to which selects are preferred.
+///
+/// Lanes along the concatenated dimension need most of the operands within two vector lengths.
+pub(crate) fn is_by_branch(parts: &[Part], lanes: u32, most_selected: usize) -> bool {
+    let [first, .., last] = parts else { return false };
+    let is_long = lanes == 1 || last.high - first.low >= 2 * i64::from(lanes);
+    is_long && parts.len() > most_selected
 }
 
 /// Sides of a boundary between operands that the lanes of an index fall on.
@@ -43,17 +96,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) fn concatenated(&mut self, id: InstrId, dimension: usize, index: &Index) -> Result<Value<'e, 'ctx>> {
         let graph = self.graph();
         let element_type = graph[id].shape().expect_array()?.element_type();
-        let bounds = index[dimension].bounds(&self.symbols);
-        let mut parts = Vec::new();
-        let mut start = 0i64;
-        for &operand in graph[id].operands() {
-            let size = graph[operand].shape().expect_array()?.dims()[dimension] as i64;
-            let (low, high) = (start, start + size - 1);
-            start += size;
-            if size > 0 && bounds.is_none_or(|(least, greatest)| greatest >= low && least <= high) {
-                parts.push(Part { operand, low, high });
-            }
-        }
+        let parts = parts_at(self, id, dimension, index)?;
         let place = Place { element_type, dimension, index, width: self.width(index) };
         if parts.is_empty() {
             // A guard excludes positions that are in no operand.
@@ -98,34 +141,24 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Whether to select among operands by a branch instead of a select per lane.
-    ///
-    /// Lanes along the concatenated dimension need most of the operands within two vector lengths. Threads keep several
-    /// loads in flight, and threads that reduce together must not diverge.
-    fn branches(&mut self, parts: &[Part], place: &Place<'_>) -> bool {
-        let [first, .., last] = parts else { return false };
+    /// Whether to choose among operands by a branch. Threads keep several loads in flight, and threads that reduce
+    /// together must not diverge.
+    fn branches(&self, parts: &[Part], place: &Place<'_>) -> bool {
         let lanes = self.width(std::slice::from_ref(&place.index[place.dimension]));
-        let is_long = lanes == 1 || last.high - first.low >= 2 * i64::from(lanes);
-        is_long
-            && match &self.mode {
-                Mode::Vector(_) => true,
-                Mode::Threads(mode) => {
-                    parts.len() > threads::MOST_SELECTED && mode.group.is_none() && mode.tile.is_none()
-                }
-            }
+        let most_selected = match &self.mode {
+            Mode::Vector(_) => 1,
+            Mode::Threads(mode) if mode.group.is_none() && mode.tile.is_none() => threads::MOST_SELECTED,
+            Mode::Threads(_) => usize::MAX,
+        };
+        is_by_branch(parts, lanes, most_selected)
     }
 
     /// Computes the element by evaluating all operands, with a select per operand and lane.
     fn selected(&mut self, parts: &[Part], place: &Place<'_>) -> Result<Value<'e, 'ctx>> {
         let mut chosen: Option<Value<'e, 'ctx>> = None;
         for part in parts {
-            let mut index = place.index.clone();
-            let coordinate = index[place.dimension].clone().shifted(-part.low);
             let mut conditions = None;
-            if parts.len() > 1 {
-                self.require_between(&mut conditions, &coordinate, 0, part.high - part.low)?;
-            }
-            index[place.dimension] = coordinate;
+            let index = part.inside(self, (place.dimension, parts.len() == 1), place.index, &mut conditions)?;
             chosen = Some(match chosen {
                 // The first operand covers all lanes that no other claims: its guard is needed, but no select.
                 None => self.guarded_element(part.operand, &index, conditions)?.splat(place.width),

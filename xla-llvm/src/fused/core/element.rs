@@ -1,7 +1,7 @@
 //! Value of an instruction at an index.
 
 use xla_hlo::ops::{Family, Op, UnaryOp};
-use xla_hlo::{ElementKind, ElementType, Error, InstrId, Literal, Result};
+use xla_hlo::{Computation, ElementKind, ElementType, Error, InstrId, Literal, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::core::address::Number;
@@ -20,7 +20,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Computes the values of an instruction at an index: one for an array, several for a tuple of arrays.
     pub(crate) fn elements(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
         let width = self.width(index);
-        if self.guard != self.branch && self.is_single(id) {
+        if self.guard != self.branch && is_single(self.graph(), id) {
             let values = self.single(id)?;
             return Ok(values.into_iter().map(|v| v.splat(width)).collect());
         }
@@ -45,11 +45,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })?;
         self.values.insert(key, values.clone());
         Ok(values)
-    }
-
-    /// Whether an instruction is an array of one element.
-    fn is_single(&self, id: InstrId) -> bool {
-        self.graph()[id].shape().as_array().is_some_and(|shape| shape.is_static() && shape.element_count() == 1)
     }
 
     /// Computes the only element of an array without the current guard: its index is always valid, and all users share
@@ -94,8 +89,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 let result = instruction.shape().expect_array()?.element_type();
                 one(elemental::operation(self.emitter, op, &operands, result))
             }
-            Op::Copy(_) | Op::OptBarrier(_) => one(self.element(operands[0], index)),
-            Op::Broadcast(_)
+            Op::Copy(_)
+            | Op::OptBarrier(_)
+            | Op::Broadcast(_)
             | Op::Reshape(_)
             | Op::Bitcast(_)
             | Op::Transpose(_)
@@ -105,8 +101,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Concatenate(_)
             | Op::Iota(_)
             | Op::DynamicSlice(_)
-            | Op::DynamicUpdateSlice(_) => one(self.moved(id, index)),
-            Op::Gather(gather) => one(self.gathered(id, gather, index)),
+            | Op::DynamicUpdateSlice(_)
+            | Op::Gather(_) => one(self.moved(id, index)),
             Op::Map(map) => {
                 let arguments = operands.iter().map(|&o| self.element(o, index)).collect::<Result<Vec<_>>>()?;
                 self.call(map.computation, &arguments)
@@ -165,4 +161,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         debug_assert!(ty.kind() != ElementKind::Pred);
         elemental::convert(self.emitter, Value::new(from, lanes), to)
     }
+}
+
+/// Whether an instruction is an array of one element.
+pub(crate) fn is_single(graph: &Computation, id: InstrId) -> bool {
+    graph[id].shape().as_array().is_some_and(|shape| shape.is_static() && shape.element_count() == 1)
 }

@@ -5,7 +5,7 @@ use xla_hlo::{InstrId, Result};
 use crate::elemental::{self, Value};
 use crate::fused::core::address::widened;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::loops::affine::Index;
 use crate::fused::value::Guard;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -29,33 +29,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             None => more,
         });
         Ok(())
-    }
-
-    /// Adds the condition `low <= expr <= high`, unless it is known to hold.
-    pub(crate) fn require_between(
-        &mut self,
-        conditions: &mut Option<Guard<'e, 'ctx>>,
-        expr: &AffineExpr,
-        low: i64,
-        high: i64,
-    ) -> Result<()> {
-        let bounds = expr.bounds(&self.symbols);
-        let surely = |holds: fn((i64, i64), i64) -> bool, limit| bounds.is_some_and(|b| holds(b, limit));
-        let (above, below) = (surely(|b, l| b.0 >= l, low), surely(|b, l| b.1 <= l, high));
-        if above && below {
-            return Ok(());
-        }
-        let level = expr.level(&self.symbols).max(self.local_level());
-        let mask = self.at_level(level, |s| {
-            let lanes = s.short_lanes(expr, &[low, high, high.saturating_sub(low)])?;
-            Ok(match (above, below) {
-                (true, _) => lanes.le(high),
-                (false, true) => lanes.ge(low),
-                // One unsigned comparison checks both bounds.
-                (false, false) => (lanes - low).ule(high - low),
-            })
-        })?;
-        self.require(conditions, Guard { mask, level })
     }
 
     /// Computes the value of `id` under the current guard and an additional one; it is arbitrary in other lanes.

@@ -3,7 +3,7 @@
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, DotOperandDims, Reduce, combiner_identity, simple_combiner};
-use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Module, Result, Scalar};
+use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar};
 
 use crate::elemental::{self, Value};
 use crate::fused::core::address::compute_bits;
@@ -14,6 +14,7 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::nest::CarriedValues;
 use crate::fused::tuning::vector::LEAST_LANE_EXTENT;
 use crate::simt::WARP;
+use crate::target::Target;
 
 /// Innermost body of a loop nest: maps the loops' coordinates and the carried values to the carried values of the next
 /// iteration.
@@ -86,50 +87,22 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(sum)
     }
 
-    /// Returns the number of lanes for a reduction along a dimension: several registers, so that additions overlap.
-    fn reduce_lanes(&self, ty: ElementType, extent: u64) -> u32 {
-        let one = self.emitter.target().lanes(compute_bits(ty));
-        let mut lanes = one * 4;
-        while lanes > 1 && u64::from(lanes) > extent.next_power_of_two() {
-            lanes /= 2;
-        }
-        lanes
-    }
-
     pub(crate) fn reduced(&mut self, id: InstrId, op: &Reduce, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
-        let operands = self.graph()[id].operands().to_vec();
-        let inputs = &operands[..operands.len() / 2];
-        let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
-        let extents: Vec<u64> = op.dimensions.iter().map(|&d| dims[d] as u64).collect();
+        let loops = ReduceLoops::new(self.graph(), id, op)?;
+        let (inputs, extents) = (loops.inputs, &loops.extents);
         let width = self.width(index);
         let starts = self.reduction_starts(id, width)?;
         if extents.contains(&0) {
             return Ok(starts);
         }
-        // Sorts dimensions in array order, so that the innermost loop has the smallest stride.
-        let mut reduced: Vec<usize> = op.dimensions.clone();
-        reduced.sort_unstable();
-        let extents: Vec<u64> = reduced.iter().map(|&d| dims[d] as u64).collect();
-        let input_index = |exprs: &[AffineExpr]| -> Index {
-            let mut kept = index.iter();
-            let along = |d: usize| match reduced.iter().position(|&r| r == d) {
-                Some(i) => exprs[i].clone(),
-                None => kept.next().cloned().unwrap_or_default(),
-            };
-            (0..dims.len()).map(along).collect()
-        };
-        let last = extents.last().copied().unwrap_or(1);
-        if let ([input], true, true) = (inputs, width == 1, last >= LEAST_LANE_EXTENT)
-            && let ty = starts[0].element_type()
-            && let Some((binary, neutral)) = splits_into_lanes(self.module, op, ty)
-        {
-            let input = *input;
-            let lanes = self.reduce_lanes(ty, last);
+        if let Some((binary, neutral)) = loops.lane_combiner(self.module, width) {
+            let (input, ty) = (inputs[0], starts[0].element_type());
+            let lanes = reduce_lanes(self.emitter.target(), ty, loops.last());
             let neutral = elemental::constant(self.emitter, ty, neutral);
             let level = self.level(index);
             let sum = self.row_loop(|s| {
-                s.reduced_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, exprs| {
-                    let at = input_index(exprs);
+                s.reduced_along_lanes(binary, neutral, extents, lanes, level, &mut |s, exprs| {
+                    let at = loops.input_index(index, exprs);
                     s.begin_turn(input, op, &at);
                     let x = s.element(input, &at)?;
                     elemental::convert(s.emitter, x, ty)
@@ -143,16 +116,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             && reduces_in_parts(self.module, op)
         {
             let reduced = self.row_loop(|s| {
-                s.reduced_in_order_by_group(group, op.computation, &types, &extents, &mut |s, exprs| {
-                    let at = input_index(exprs);
+                s.reduced_in_order_by_group(group, op.computation, &types, extents, &mut |s, exprs| {
+                    let at = loops.input_index(index, exprs);
                     let element = |(&input, &ty)| elemental::convert(s.emitter, s.element(input, &at)?, ty);
                     inputs.iter().zip(&types).map(element).collect()
                 })
             })?;
             return self.combine(Combiner::Computation(op.computation), &starts, &reduced);
         }
-        let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, exprs, carried| {
-            let at = input_index(exprs);
+        let raws = self.nested(extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, exprs, carried| {
+            let at = loops.input_index(index, exprs);
             let mut arguments = values_of(s, &types, carried);
             for &input in inputs {
                 arguments.push(s.element(input, &at)?.splat(width));
@@ -167,11 +140,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let instruction = &self.graph()[id];
         let (lhs, rhs) = (instruction.operand(0), instruction.operand(1));
         let result = instruction.shape().expect_array()?.element_type();
-        let lhs_shape = self.graph()[lhs].shape().expect_array()?;
-        let ranks = [lhs_shape.rank(), self.graph()[rhs].shape().expect_array()?.rank()];
         let sum_type = accumulator(result);
         let width = self.width(index);
-        let extents: Vec<u64> = dot.dims.lhs_contracting.iter().map(|&d| lhs_shape.dims()[d] as u64).collect();
+        let DotLoops { ranks, extents, lanes } = DotLoops::new(self.graph(), id, dot, (self.emitter.target(), width))?;
         let zero = elemental::constant(self.emitter, sum_type, Scalar::zero(sum_type));
         let product = &mut |s: &mut Self, exprs: &[AffineExpr]| {
             let (l, r) = operand_indices(&dot.dims, ranks, index, exprs);
@@ -183,8 +154,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         let sum = if extents.contains(&0) {
             zero.splat(width)
-        } else if width == 1 && extents.last().is_some_and(|&e| e >= LEAST_LANE_EXTENT) && !sum_type.is_complex() {
-            let lanes = self.reduce_lanes(sum_type, extents.last().copied().unwrap_or(1));
+        } else if let Some(lanes) = lanes {
             self.reduced_along_lanes(BinaryOp::Add, zero, &extents, lanes, self.level(index), product)?
         } else {
             let raws =
@@ -197,6 +167,89 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         elemental::convert(self.emitter, sum, result)
     }
+}
+
+/// Loops of a reduction over the reduced dimensions in array order, so that the innermost loop has the smallest stride.
+pub(crate) struct ReduceLoops<'a> {
+    op: &'a Reduce,
+    /// Arrays that are reduced.
+    pub inputs: &'a [InstrId],
+    rank: usize,
+    /// Reduced dimensions, outermost first.
+    dims: Vec<usize>,
+    /// Extents of the reduced dimensions.
+    pub extents: Vec<u64>,
+    /// Element type of the first accumulator.
+    pub element_type: ElementType,
+}
+
+impl<'a> ReduceLoops<'a> {
+    pub fn new(graph: &'a Computation, id: InstrId, op: &'a Reduce) -> Result<ReduceLoops<'a>> {
+        let operands = graph[id].operands();
+        let inputs = &operands[..operands.len() / 2];
+        let shape = graph[inputs[0]].shape().expect_array()?;
+        let mut dims = op.dimensions.clone();
+        dims.sort_unstable();
+        let extents = dims.iter().map(|&d| shape.dims()[d] as u64).collect();
+        let leaves = graph[id].shape().leaves();
+        let (_, first) = leaves.first().ok_or_else(|| Error::internal("a reduction has no result"))?;
+        let element_type = first.expect_array()?.element_type();
+        Ok(ReduceLoops { op, inputs, rank: shape.rank(), dims, extents, element_type })
+    }
+
+    /// Returns the extent of the innermost loop.
+    pub fn last(&self) -> u64 {
+        self.extents.last().copied().unwrap_or(1)
+    }
+
+    /// Returns the inputs' index, given the result's index and the loops' coordinates.
+    pub fn input_index(&self, index: &Index, coordinates: &[AffineExpr]) -> Index {
+        let mut kept = index.iter();
+        let along = |d: usize| match self.dims.iter().position(|&r| r == d) {
+            Some(i) => coordinates[i].clone(),
+            None => kept.next().cloned().unwrap_or_default(),
+        };
+        (0..self.rank).map(along).collect()
+    }
+
+    /// Returns the operation that reduces lanes along the innermost loop, and its identity, for results of `width`
+    /// lanes; `None` if the loops are scalar.
+    pub fn lane_combiner(&self, module: &Module, width: u32) -> Option<(BinaryOp, Scalar)> {
+        let is_wide = width == 1 && self.inputs.len() == 1 && self.last() >= LEAST_LANE_EXTENT;
+        is_wide.then(|| splits_into_lanes(module, self.op, self.element_type)).flatten()
+    }
+}
+
+/// Loops of a dot over the contracted dimensions.
+pub(crate) struct DotLoops {
+    /// Ranks of the operands.
+    pub ranks: [usize; 2],
+    pub extents: Vec<u64>,
+    /// Number of lanes along the innermost loop; `None` if the loops are scalar.
+    pub lanes: Option<u32>,
+}
+
+impl DotLoops {
+    /// Returns the loops for results of `width` lanes.
+    pub fn new(graph: &Computation, id: InstrId, dot: &Dot, (target, width): (&Target, u32)) -> Result<DotLoops> {
+        let [lhs, rhs] = [0, 1].map(|operand| graph[graph[id].operand(operand)].shape().expect_array());
+        let (lhs, rhs) = (lhs?, rhs?);
+        let ty = accumulator(graph[id].shape().expect_array()?.element_type());
+        let extents: Vec<u64> = dot.dims.lhs_contracting.iter().map(|&d| lhs.dims()[d] as u64).collect();
+        let last = extents.last().copied().unwrap_or(1);
+        let is_wide = width == 1 && last >= LEAST_LANE_EXTENT && !ty.is_complex();
+        let lanes = is_wide.then(|| reduce_lanes(target, ty, last));
+        Ok(DotLoops { ranks: [lhs.rank(), rhs.rank()], extents, lanes })
+    }
+}
+
+/// Returns the number of lanes for a reduction along a dimension: several registers, so that additions overlap.
+pub(crate) fn reduce_lanes(target: &Target, ty: ElementType, extent: u64) -> u32 {
+    let mut lanes = target.lanes(compute_bits(ty)) * 4;
+    while lanes > 1 && u64::from(lanes) > extent.next_power_of_two() {
+        lanes /= 2;
+    }
+    lanes
 }
 
 /// Returns the operation of a reduction of one array that can be reduced in independent parts, and its identity.
@@ -226,7 +279,12 @@ pub fn accumulator(result: ElementType) -> ElementType {
 }
 
 /// Returns the indices of both operands' elements for an index of the result and one of K.
-fn operand_indices(dims: &DotDims, ranks: [usize; 2], index: &Index, exprs: &[AffineExpr]) -> (Index, Index) {
+pub(crate) fn operand_indices(
+    dims: &DotDims,
+    ranks: [usize; 2],
+    index: &Index,
+    exprs: &[AffineExpr],
+) -> (Index, Index) {
     let [lhs, rhs] = dims.operands(ranks);
     let (batch, free) = index.split_at(lhs.batch.len());
     let (rows, columns) = free.split_at(lhs.free.len());

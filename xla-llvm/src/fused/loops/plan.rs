@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-use crate::fused::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols, row_major_strides};
+use crate::fused::loops::affine::{AffineExpr, Index, SymbolId, row_major_strides};
 use crate::fused::tuning::vector::LEAST_TILED;
 
-/// Findings of a trial emission: every coordinate that was converted to a number, and the splits that would have
-/// helped.
+/// Accesses of one iteration of a kernel, in terms of its variables' symbols.
 #[derive(Default)]
 pub(crate) struct Survey {
+    /// Coordinates that are converted to numbers.
     pub uses: BTreeSet<AffineExpr>,
+    /// Symbols that would have to be split by a factor for a division to be affine, in the order of the divisions.
     pub splits: Vec<(SymbolId, u64)>,
     /// Positions in memory that are read for every element unconditionally.
     pub reads: BTreeSet<AffineExpr>,
@@ -153,9 +154,4 @@ impl fmt::Display for LoopPlan {
 /// Returns the variable that carries the counter of the whole group: the last one with a trip count above 1.
 pub(crate) fn carrier(extents: &[u64], group: &Range<usize>) -> Option<usize> {
     group.clone().rev().find(|&v| extents[v] > 1)
-}
-
-/// Adds symbols for all variables of a plan, all at the outermost level.
-pub(crate) fn trial_symbols(plan: &LoopPlan, symbols: &mut Symbols) -> Vec<SymbolId> {
-    plan.extents().iter().map(|&extent| symbols.add(Symbol { extent: Some(extent), level: 0 })).collect()
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use xla_hlo::ops::{Op, Reduce};
-use xla_hlo::{ArrayShape, Computation, InstrId, Result};
+use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result};
 
 use crate::elemental::Value;
 use crate::fused::analysis::row_reduction;
@@ -21,29 +21,23 @@ use crate::lanes::Scalar;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Returns the row cache, if the mode has one.
-    fn row_cache(&mut self) -> Option<&mut RowCache<'ctx>> {
+    fn row_cache(&mut self) -> Option<&mut RowCache<Source<'ctx>>> {
         self.mode.vector().map(|mode| &mut mode.row_cache)
-    }
-
-    /// Returns the number of leading kernel dimensions that index kept rows; 0 if none are kept.
-    pub(crate) fn kept_rows(&mut self) -> usize {
-        self.row_cache().map_or(0, |cache| cache.rows)
     }
 
     /// Begins the results of a row: sets its index, and computes its reductions first. Their loops run earlier in any
     /// order of emission, but the results load only values that are kept when they are emitted.
     pub(crate) fn begin_row(&mut self, index: &Index) -> Result<()> {
         let Some(cache) = self.row_cache() else { return Ok(()) };
-        cache.row = index.get(..cache.rows).unwrap_or(&[]).to_vec();
-        let (row, reductions) = (cache.row.clone(), cache.reductions.clone());
+        let reductions = cache.begin_row(index);
+        let row = cache.row.clone();
         reductions.into_iter().try_for_each(|id| self.elements(id, &row).map(|_| ()))
     }
 
     /// Runs `f`, which emits a loop over the row.
     pub(crate) fn row_loop<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if let Some(cache) = self.row_cache() {
-            cache.active.push(RowLoop { number: cache.next, at: None });
-            cache.next += 1;
+            cache.enter_loop();
         }
         let result = f(self);
         self.row_cache().and_then(|cache| cache.active.pop());
@@ -53,37 +47,26 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Records the index at which the innermost loop, which reduces `operand`, computes its element.
     pub(crate) fn begin_turn(&mut self, operand: InstrId, op: &Reduce, at: &Index) {
         let graph = self.graph();
-        let Some(cache) = self.row_cache() else { return };
-        let is_row = row_reduction(graph, &cache.dims, operand, op) == Some(cache.rows);
-        if let Some(innermost) = cache.active.last_mut() {
-            innermost.at = is_row.then(|| at.clone());
+        if let Some(cache) = self.row_cache() {
+            cache.begin_turn(graph, (operand, op), at);
         }
     }
 
     /// Returns the kept value of an instruction, if a loop that runs earlier has written it.
     pub(crate) fn kept(&mut self, id: InstrId, index: &Index) -> Result<Option<Value<'e, 'ctx>>> {
-        let in_row = self.place_in_row(index);
-        let Some((cache, in_row)) = self.row_cache().zip(in_row) else { return Ok(None) };
-        let Some((source, writer)) = cache.written.get(&id).cloned() else { return Ok(None) };
-        if cache.active.iter().any(|l| l.number == writer) {
-            return Ok(None);
+        match self.unguarded_row_cache().and_then(|cache| cache.kept(id, index)) {
+            Some((source, in_row)) => self.load(id, &source, &in_row).map(Some),
+            None => Ok(None),
         }
-        self.load(id, &source, &in_row).map(Some)
     }
 
     /// Keeps a value that was just computed, if its instruction is selected and the loop computes the whole row.
     pub(crate) fn keep(&mut self, id: InstrId, index: &Index, value: Value<'e, 'ctx>) -> Result<()> {
-        let in_row = self.place_in_row(index);
-        let Some((cache, in_row)) = self.row_cache().zip(in_row) else { return Ok(()) };
-        let Some(innermost) = cache.active.last().filter(|l| l.at.as_ref() == Some(index)) else { return Ok(()) };
-        let writer = innermost.number;
-        if !cache.kept.contains(&id) {
+        let Some((in_row, writer, known)) = self.unguarded_row_cache().and_then(|cache| cache.place_to_keep(id, index))
+        else {
             return Ok(());
-        }
-        let source = match cache.written.get(&id) {
-            Some((source, _)) => source.clone(),
-            None => self.scratch(id)?,
         };
+        let source = known.map_or_else(|| self.scratch(id), Ok)?;
         self.store(&source, &in_row, value)?;
         if let Some(cache) = self.row_cache() {
             cache.written.insert(id, (source, writer));
@@ -91,17 +74,15 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Returns the place of an index in the current row, if it is in that row and unguarded.
-    fn place_in_row(&mut self, index: &Index) -> Option<Index> {
-        let is_wanted = self.guard == 0;
-        let cache = self.row_cache().filter(|_| is_wanted)?;
-        let (row, place) = index.split_at_checked(cache.rows)?;
-        (*row == cache.row[..]).then(|| place.to_vec())
+    /// Returns the row cache, if the mode has one and the current code is unguarded.
+    fn unguarded_row_cache(&mut self) -> Option<&mut RowCache<Source<'ctx>>> {
+        let is_unguarded = self.guard == 0;
+        self.row_cache().filter(|_| is_unguarded)
     }
 
     fn scratch(&mut self, id: InstrId) -> Result<Source<'ctx>> {
         let full = self.graph()[id].shape().expect_array()?;
-        let rows = self.kept_rows();
+        let rows = self.row_cache().map_or(0, |cache| cache.rows);
         let shape = ArrayShape::new(full.element_type(), &full.dims()[rows..]);
         self.scratch_memory(shape)
     }
@@ -114,15 +95,72 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Selects the values that are kept in a kernel with these dimensions and results.
     pub(crate) fn plan_rows(&mut self, dims: &[usize], results: &[InstrId]) {
-        let graph = self.graph();
-        let Some(cache) = self.row_cache() else { return };
-        cache.dims = dims.to_vec();
+        let (module, graph) = (self.module, self.graph());
+        let inputs: HashSet<InstrId> = self.sources.keys().copied().collect();
+        if let Some(cache) = self.row_cache() {
+            cache.plan((module, graph, &inputs), dims, results);
+        }
+    }
+}
+
+impl<M: Clone> RowCache<M> {
+    /// Sets the index of the row, given the index of an element in it; returns the reductions that its elements read.
+    pub(crate) fn begin_row(&mut self, index: &Index) -> Vec<InstrId> {
+        self.row = index.get(..self.rows).unwrap_or(&[]).to_vec();
+        self.reductions.clone()
+    }
+
+    /// Begins a loop over the row, inside of the active ones.
+    pub(crate) fn enter_loop(&mut self) {
+        self.active.push(RowLoop { number: self.next, at: None });
+        self.next += 1;
+    }
+
+    /// Records the index at which the innermost loop, which reduces an operand, computes its element.
+    pub(crate) fn begin_turn(&mut self, graph: &Computation, (operand, op): (InstrId, &Reduce), at: &Index) {
+        let is_row = row_reduction(graph, &self.dims, operand, op) == Some(self.rows);
+        if let Some(innermost) = self.active.last_mut() {
+            innermost.at = is_row.then(|| at.clone());
+        }
+    }
+
+    /// Returns the memory of an instruction's kept row and the place of an index in it, if a loop that runs earlier has
+    /// written it.
+    pub(crate) fn kept(&self, id: InstrId, index: &Index) -> Option<(M, Index)> {
+        let in_row = self.place(index)?;
+        let (memory, writer) = self.written.get(&id)?;
+        (!self.active.iter().any(|l| l.number == *writer)).then(|| (memory.clone(), in_row))
+    }
+
+    /// Returns the place in the row for the value of an instruction at an index, the number of the loop that writes it,
+    /// and the memory of the row if it has been written before; `None` if the value is not kept.
+    pub(crate) fn place_to_keep(&self, id: InstrId, index: &Index) -> Option<(Index, usize, Option<M>)> {
+        let in_row = self.place(index)?;
+        let innermost = self.active.last().filter(|l| l.at.as_ref() == Some(index))?;
+        let known = self.written.get(&id).map(|(memory, _)| memory.clone());
+        self.kept.contains(&id).then_some((in_row, innermost.number, known))
+    }
+
+    /// Returns the place of an index in the current row, if it is in that row.
+    fn place(&self, index: &Index) -> Option<Index> {
+        let (row, place) = index.split_at_checked(self.rows)?;
+        (*row == self.row[..]).then(|| place.to_vec())
+    }
+
+    /// Selects the values that are kept in a kernel with these dimensions and results.
+    pub(crate) fn plan(
+        &mut self,
+        (module, graph, inputs): (&Module, &Computation, &HashSet<InstrId>),
+        dims: &[usize],
+        results: &[InstrId],
+    ) {
+        self.dims = dims.to_vec();
         let is_full = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.dims() == dims);
         let reduction = |id: &InstrId| match graph[*id].op() {
             Op::Reduce(r) => row_reduction(graph, dims, graph[*id].operand(0), r),
             _ => None,
         };
-        let members = self.members(results);
+        let members = members(graph, inputs, results);
         let order: Vec<InstrId> = graph.post_order().into_iter().filter(|id| members.contains(id)).collect();
         let Some(rows) = order.iter().find_map(reduction) else { return };
         // Each reduction and each full result is a loop; count the loops that compute each full value.
@@ -133,7 +171,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let mut seen = HashSet::new();
             let mut stack = vec![start];
             while let Some(id) = stack.pop() {
-                if is_full(id) && !self.sources.contains_key(&id) && seen.insert(id) {
+                if is_full(id) && !inputs.contains(&id) && seen.insert(id) {
                     *loops.entry(id).or_default() += 1;
                     stack.extend(graph[id].operands());
                 }
@@ -145,7 +183,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let mut kept = HashSet::new();
         for &id in order.iter().filter(|id| loops.contains_key(id)) {
             let inside: f64 = graph[id].operands().iter().map(|o| cost.get(o).copied().unwrap_or(0.0)).sum();
-            let own = inside + support::work(self.module, graph, id) / elements;
+            let own = inside + support::work(module, graph, id) / elements;
             let row: usize = dims[rows..].iter().product();
             let bytes = row * graph[id].shape().element_type().map_or(0, |t| t.byte_width());
             let keep = loops[&id] > 1 && own >= KEEP_WORK && bytes <= left;
@@ -155,24 +193,25 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             cost.insert(id, if keep { 1.0 } else { own });
         }
-        let Some(cache) = self.row_cache().filter(|_| !kept.is_empty()) else { return };
-        let is_read = |id: &InstrId| reduction(id) == Some(rows) && reads_in_row(graph, *id, dims, rows);
-        (cache.kept, cache.rows) = (kept, rows);
-        cache.reductions = order.into_iter().filter(is_read).collect();
-    }
-
-    /// Returns the instructions that the kernel computes: everything between its operands and `results`.
-    fn members(&self, results: &[InstrId]) -> HashSet<InstrId> {
-        let graph = self.graph();
-        let mut members = HashSet::new();
-        let mut stack = results.to_vec();
-        while let Some(id) = stack.pop() {
-            if !self.sources.contains_key(&id) && members.insert(id) {
-                stack.extend(graph[id].operands());
-            }
+        if kept.is_empty() {
+            return;
         }
-        members
+        let is_read = |id: &InstrId| reduction(id) == Some(rows) && reads_in_row(graph, *id, dims, rows);
+        (self.kept, self.rows) = (kept, rows);
+        self.reductions = order.into_iter().filter(is_read).collect();
     }
+}
+
+/// Returns the instructions that the kernel computes: everything between its inputs and `results`.
+fn members(graph: &Computation, inputs: &HashSet<InstrId>, results: &[InstrId]) -> HashSet<InstrId> {
+    let mut members = HashSet::new();
+    let mut stack = results.to_vec();
+    while let Some(id) = stack.pop() {
+        if !inputs.contains(&id) && members.insert(id) {
+            stack.extend(graph[id].operands());
+        }
+    }
+    members
 }
 
 /// Whether elements of dimensions `dims` read a reduction's result, or a part of it, at the index of their row.

@@ -12,6 +12,7 @@ use super::products::{self, Sums};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::core::addressing::Addressing;
 use crate::fused::core::convolution::converted;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::Launch;

@@ -90,7 +90,7 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
         let pointers = numbers.iter().map(|&number| self.pointer(number)).collect::<Result<_>>()?;
         let frame = Frame { pointers, work_items: WorkItems::Block { threads } };
         let rows = kernel.row_shape_in_block(emitter.target(), threads);
-        let plan = kernel.loop_plan(emitter, rows.map_or(0, |shape| shape.rows))?;
+        let plan = kernel.loop_plan(emitter.target(), rows.map_or(0, |shape| shape.rows))?;
         match rows {
             Some(shape) => _ = kernel.emit_rows(emitter, frame, &RowReduce { plan, shape })?,
             None => {

@@ -7,6 +7,7 @@ use xla_hlo::{ElementType, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
+use crate::fused::core::addressing::Addressing;
 use crate::fused::core::convolution::{converted, zero};
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;

@@ -12,6 +12,7 @@ use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::core::addressing::Addressing;
 use crate::fused::core::convolution::converted;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::Launch;
