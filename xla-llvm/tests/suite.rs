@@ -25,6 +25,8 @@ mod guarded;
 mod jit;
 #[path = "suite/kernel.rs"]
 mod kernel;
+#[path = "suite/kinds.rs"]
+mod kinds;
 #[path = "suite/masked.rs"]
 mod masked;
 #[path = "suite/overwrites.rs"]

@@ -4,11 +4,11 @@ use xla_hlo::{Error, Result};
 use xla_llvm::codegen::CodeKind;
 use xla_llvm::driver::{CodegenDriver, EmittedModule, ModuleSize};
 use xla_llvm::emitter::EmitOptions;
-use xla_llvm::fused::Kernel;
+use xla_llvm::fused::{Kernel, KernelCode};
 use xla_llvm::simt::{Swizzle, TensorMap};
 use xla_llvm::target::{MachineOptions, Passes, Simt, Target};
 
-use crate::lowering::kernels::{KernelCode, Kernels};
+use crate::lowering::kernels::Kernels;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 use crate::program::kernel_map::{KernelMap, MapSwizzle};
 
@@ -48,8 +48,7 @@ pub(crate) fn generate(
     })?;
     let (modules, emitted): (Vec<EmittedModule>, Vec<Vec<Kernel>>) = emitted.into_iter().unzip();
     let mut generated = GeneratedCode { image: ModuleImage::default(), kernels: Vec::new(), texts: Vec::new() };
-    let mut parameters = codes.iter().map(KernelCode::parameters);
-    for (object, (module, kernels)) in driver.generate(modules)?.into_iter().zip(emitted).enumerate() {
+    for (object, (module, emitted)) in driver.generate(modules)?.into_iter().zip(emitted).enumerate() {
         generated.texts.extend(module.text.map(|text| (format!("{}.ll", module.name), text)));
         let code = match kind {
             CodeKind::Assembly => CodeObject::Ptx(String::from_utf8_lossy(&module.code).into_owned()),
@@ -59,18 +58,17 @@ pub(crate) fn generate(
             generated.texts.push((format!("{}.ptx", module.name), ptx.clone()));
         }
         generated.image.objects.push(code);
-        generated.image.functions.extend(kernels.iter().zip(&mut parameters).map(|(kernel, parameters)| {
-            KernelFunction {
-                name: kernel.name.clone(),
-                object,
-                threads: block_threads(kernel),
-                shared_bytes: launch_shared_bytes(target, kernel),
-                together: kernel.block.is_some(),
-                parameters,
-                maps: kernel_maps(target, kernel),
-            }
+        let first = generated.kernels.len();
+        generated.image.functions.extend(emitted.iter().enumerate().map(|(number, kernel)| KernelFunction {
+            name: kernel.name.clone(),
+            object,
+            threads: block_threads(kernel),
+            shared_bytes: launch_shared_bytes(target, kernel),
+            together: kernel.block.is_some(),
+            parameters: kernels.parameters(first + number),
+            maps: kernel_maps(target, kernel),
         }));
-        generated.kernels.extend(kernels);
+        generated.kernels.extend(emitted);
     }
     Ok(generated)
 }

@@ -4,20 +4,20 @@ pub(crate) mod codegen;
 pub(crate) mod kernels;
 pub(crate) mod libraries;
 
-use xla_hlo::ops::{FusionKind, Op, Scatter};
+use xla_hlo::ops::{FusionKind, Op};
 use xla_hlo::{ArrayShape, Computation, InstrId, Module, Opcode, Result, VerifiedModule};
-use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
+use xla_llvm::fused::{KERNEL_KINDS, Kernel, KernelCode, KernelKind, KernelPlan, KernelSource, SingleKernel};
 use xla_llvm::target::Target;
 use xla_service::CompileOptions;
 use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext};
 
-use crate::lowering::codegen::blocks;
+use crate::lowering::kernels::alternatives::with_alternatives;
 use crate::lowering::kernels::helper::HelperProgram;
-use crate::program::commands::{Choice, Command, CommandSequence, KernelArgument, LibraryCommand};
+use crate::lowering::kernels::planned::NotGenerated;
+use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::compiled_for;
 use crate::program::library_call::LibraryCall;
-use crate::program::library_call::matmul::Precision;
-use kernels::{KernelCode, Kernels};
+use kernels::Kernels;
 use libraries::RecognizedCall;
 
 /// Collector of the kernels and command sequences that thunks refer to.
@@ -32,49 +32,11 @@ pub(crate) struct GpuLowering<'m> {
     excess_precision: bool,
     /// Whether matmuls get several tiled kernels, for autotuning to choose from.
     with_alternatives: bool,
-    plans: Vec<PlannedSequence>,
+    plans: Vec<Planned>,
 }
 
-/// Command sequence whose kernels are not generated yet.
-#[derive(Default)]
-pub(crate) struct PlannedSequence {
-    /// Size of each scratch memory in bytes.
-    pub scratch: Vec<usize>,
-    /// Increment of the device's random counter.
-    pub rng_delta: Option<i64>,
-    pub commands: Vec<PlannedCommand>,
-}
-
-/// Command whose kernel is not generated yet.
-pub(crate) enum PlannedCommand {
-    /// Launch of a kernel, by its number among the [`Kernels`]. Its work items determine the number of blocks.
-    Launch { kernel: u32, arguments: Vec<KernelArgument> },
-    /// Copy of an array of the thunk to another one.
-    Copy { from: usize, to: usize },
-    /// Library call.
-    Library(PlannedLibraryCall),
-    /// Choice between alternatives.
-    Choice(PlannedChoice),
-}
-
-/// Library call on arrays, with the commands before and after it, and the fallback if the library cannot be used.
-pub(crate) struct PlannedLibraryCall {
-    pub call: LibraryCall,
-    pub arrays: Vec<KernelArgument>,
-    pub before: Vec<PlannedCommand>,
-    pub then: Vec<PlannedCommand>,
-    pub otherwise: Vec<PlannedCommand>,
-}
-
-/// Alternatives that compute the same results, the default first.
-pub(crate) struct PlannedChoice {
-    /// Name of the work and of all alternatives, which identifies the choice.
-    pub name: String,
-    /// Number of products that are summed for one element of the result.
-    pub terms: usize,
-    pub precision: Precision,
-    pub ways: Vec<Vec<PlannedCommand>>,
-}
+/// Commands of a thunk whose kernels are not generated yet.
+type Planned = CommandSequence<NotGenerated>;
 
 impl<'m> GpuLowering<'m> {
     pub fn new(module: &'m Module, target: &Target, options: &CompileOptions) -> GpuLowering<'m> {
@@ -91,50 +53,25 @@ impl<'m> GpuLowering<'m> {
 
     /// Returns the command sequences, by [`KernelRef::index`] or [`LibraryRef::index`], once the kernels are generated.
     pub fn command_sequences(&self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
-        self.plans.iter().map(|plan| plan.finish(kernels)).collect()
+        self.plans.iter().map(|plan| plan.generated(kernels)).collect()
     }
 
-    /// Plans the launch of a kernel on all operands and results.
-    fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> PlannedCommand {
-        let arguments = (0..cx.operands.len() + cx.results.len()).map(KernelArgument::Array).collect();
-        PlannedCommand::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), arguments }
-    }
-
-    /// Plans a scatter: copies the inputs to the results, and combines the updates into them. `None` if no kernel can
-    /// run the combiner.
-    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<PlannedSequence> {
-        let mut shapes = cx.operands.iter().map(|operand| &operand.shape);
-        if !is_scalar_computation(self.module, scatter.computation) || !shapes.all(ArrayShape::is_static) {
-            return None;
-        }
-        let copies = cx.results.iter().enumerate().filter(|(i, result)| cx.operands[*i].slice != result.slice);
-        let copies = copies.map(|(from, _)| PlannedCommand::Copy { from, to: cx.operands.len() + from });
-        let mut plan = kernels::scatter::plan(&mut self.kernels, self.module, cx, (scatter, &self.target))
-            .unwrap_or_else(|| self.scatter_in_order(cx));
-        plan.commands.splice(0..0, copies);
-        Some(plan)
-    }
-
-    /// Plans a fusion or another instruction as one kernel, or as several launches for a scan, split-K matmul or decode
-    /// attention. A large matmul becomes a choice between alternatives if autotuning may measure them.
-    fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
-        let source = KernelSource::of_instruction(self.module, cx)?;
-        let plan = kernels::attention::plan(&mut self.kernels, &source, &self.target)
-            .or_else(|| kernels::scan::plan(&mut self.kernels, &source, &self.target))
-            .or_else(|| kernels::split_k::plan(&mut self.kernels, &source, &self.target));
-        let plan = plan.unwrap_or_else(|| PlannedSequence {
-            commands: vec![self.kernel(cx, source.clone())],
-            ..PlannedSequence::default()
-        });
+    /// Plans the launches of a fusion or another instruction, by the first kind of kernel that has a plan for it. A
+    /// large matmul becomes a choice between alternatives if autotuning may measure them.
+    fn launches(&mut self, cx: &LoweringContext<'_>) -> Option<Planned> {
+        let operation = || KernelSource::of_operation(self.module, cx.computation, cx.instruction);
+        let source = KernelSource::of_instruction(self.module, cx).unwrap_or_else(operation);
+        let plan = KernelKind::first_plan(KERNEL_KINDS, &source, &self.target)?;
+        let planned = CommandSequence::of_plan(&mut self.kernels, cx, plan);
         Some(match self.with_alternatives {
-            true => kernels::tiles::with_alternatives(&mut self.kernels, &source, &self.target, plan),
-            false => plan,
+            true => with_alternatives(&mut self.kernels, cx, (&source, &self.target), planned),
+            false => planned,
         })
     }
 
     /// Plans a contraction as a library call, its epilogue fused or in a separate kernel. The fallback is our own
     /// kernel.
-    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
+    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Planned>> {
         let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
         let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
         // The library writes directly to the result, so no operand may overlap it.
@@ -145,7 +82,7 @@ impl<'m> GpuLowering<'m> {
         let operands = places.iter().map(|&place| cx.operands.get(place).map(|operand| &operand.shape));
         let Some(operands) = operands.collect::<Option<Vec<&ArrayShape>>>() else { return Ok(None) };
         let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
-        let (Some(mut found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
+        let (Some(mut found), Some(mut plan)) = (found, self.launches(cx)) else { return Ok(None) };
         let whole = self.absorbed(cx, &found.call, (graph, id), capability);
         // It is known only at run time whether cuDNN has a plan for the whole epilogue.
         let may_be_apart = whole.is_none() || matches!(found.call, LibraryCall::Convolution(_));
@@ -161,7 +98,7 @@ impl<'m> GpuLowering<'m> {
             let mut call = self.call(&mut plan.scratch, found.clone(), &[&places[..], &[result]].concat())?;
             call.then.extend(goes_on);
             call.otherwise = otherwise;
-            otherwise = vec![PlannedCommand::Library(call)];
+            otherwise = vec![Command::Library(Box::new(call))];
         }
         if let Some((call, reads)) = whole {
             found.call = call;
@@ -170,7 +107,7 @@ impl<'m> GpuLowering<'m> {
             plan.scratch = before;
             let mut call = self.call(&mut plan.scratch, found, &[&places[..], &reads, &[result]].concat())?;
             call.otherwise = otherwise;
-            otherwise = vec![PlannedCommand::Library(call)];
+            otherwise = vec![Command::Library(Box::new(call))];
         }
         plan.commands = otherwise;
         Ok(Some(plan))
@@ -193,31 +130,32 @@ impl<'m> GpuLowering<'m> {
 
     /// Plans a Fourier transform as a library call. The library is available: otherwise the passes have expanded the
     /// transform.
-    fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
+    fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Planned>> {
         let (Some(capability), [operand], [result]) = (self.capability, cx.operands, cx.results) else {
             return Ok(None);
         };
         if result.shape.dims().contains(&0) {
-            return Ok(Some(PlannedSequence::default()));
+            return Ok(Some(Planned::default()));
         }
         let found = libraries::find(cx.instruction().op(), &[&operand.shape], &result.shape, capability);
         let Some(found) = found else { return Ok(None) };
-        let mut plan = PlannedSequence::default();
+        let mut plan = Planned::default();
         let call = self.call(&mut plan.scratch, found, &[0, 1])?;
-        plan.commands.push(PlannedCommand::Library(call));
+        plan.commands.push(Command::Library(Box::new(call)));
         Ok(Some(plan))
     }
 
     /// Plans the epilogue of a fusion's contraction as a kernel that updates the result in place. Empty for a
     /// contraction alone; `None` if no kernel can do it.
-    fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedCommand>> {
+    fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<Command<NotGenerated>>> {
         let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
         let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
         source.inputs.push(id);
         let result = cx.operands.len();
         let arguments = (0..result).chain([result, result]).map(KernelArgument::Array).collect();
-        let kernel = self.kernels.number(KernelCode::Fused(source));
-        Some(vec![PlannedCommand::Launch { kernel, arguments }])
+        let code = SingleKernel::new(&source, &self.target)?.code(&source, ());
+        let kernel = self.kernels.number(code);
+        Some(vec![self.kernels.launch(kernel, arguments)])
     }
 
     /// Plans a library call on arrays of the thunk. Operands and result are copied if the library requires another
@@ -227,15 +165,10 @@ impl<'m> GpuLowering<'m> {
         scratch: &mut Vec<usize>,
         found: RecognizedCall,
         places: &[usize],
-    ) -> Result<PlannedLibraryCall> {
+    ) -> Result<LibraryCommand<NotGenerated>> {
         let RecognizedCall { call, arrays, scaling } = found;
-        let mut call = PlannedLibraryCall {
-            call,
-            arrays: Vec::new(),
-            before: Vec::new(),
-            then: Vec::new(),
-            otherwise: Vec::new(),
-        };
+        let mut call =
+            LibraryCommand { call, arrays: Vec::new(), before: Vec::new(), then: Vec::new(), otherwise: Vec::new() };
         let last = places.len().saturating_sub(1);
         for (number, (&place, how)) in places.iter().zip(arrays).enumerate() {
             let place = KernelArgument::Array(place);
@@ -260,7 +193,7 @@ impl<'m> GpuLowering<'m> {
 
     /// Records the read-only arguments of launches: operands that do not overlap a result. Concurrent thunks do not
     /// write to any array of this thunk.
-    fn tell_unwritten(&mut self, cx: &LoweringContext<'_>, commands: &[PlannedCommand]) {
+    fn tell_unwritten(&mut self, cx: &LoweringContext<'_>, commands: &[Command<NotGenerated>]) {
         let is_unwritten = |argument: &KernelArgument| match *argument {
             KernelArgument::Array(number) => cx
                 .operands
@@ -270,53 +203,29 @@ impl<'m> GpuLowering<'m> {
         };
         for command in commands {
             match command {
-                PlannedCommand::Launch { kernel, arguments } => {
+                Command::Launch { function, arguments, .. } => {
                     let unwritten = (0..).zip(arguments).filter(|(_, argument)| is_unwritten(argument));
-                    self.kernels.launched(*kernel, unwritten.map(|(number, _)| number).collect());
+                    self.kernels.launched(*function, unwritten.map(|(number, _)| number).collect());
                 }
-                PlannedCommand::Copy { .. } => {}
-                PlannedCommand::Library(call) => {
+                Command::Copy { .. } => {}
+                Command::Library(call) => {
                     for commands in [&call.before, &call.then, &call.otherwise] {
                         self.tell_unwritten(cx, commands);
                     }
                 }
-                PlannedCommand::Choice(choice) => choice.ways.iter().for_each(|way| self.tell_unwritten(cx, way)),
+                Command::Choice(choice) => choice.ways.iter().for_each(|way| self.tell_unwritten(cx, way)),
             }
         }
-    }
-
-    /// Plans a scatter that combines the updates sequentially.
-    fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> PlannedSequence {
-        let inputs = cx.instruction().operands().to_vec();
-        let (module, computation, root) = (self.module, cx.computation, cx.instruction);
-        let command = self.kernel(
-            cx,
-            KernelSource {
-                module,
-                computation,
-                root,
-                inputs,
-                in_place: true,
-                overwrites: Vec::new(),
-                scalar_loop: None,
-            },
-        );
-        PlannedSequence { commands: vec![command], ..PlannedSequence::default() }
     }
 }
 
 impl Lowering for GpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let plan = match cx.instruction().op() {
-            Op::Scatter(scatter) => self.scatter(cx, scatter),
             Op::Fft(_) => self.transform(cx)?,
-            Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
-            Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op, &self.target),
-            Op::Cholesky(_) | Op::TriangularSolve(_) => kernels::small_matrix::plan(&mut self.kernels, self.module, cx),
-            Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
             _ => match self.contraction(cx)? {
                 Some(plan) => Some(plan),
-                None => self.fused(cx),
+                None => self.launches(cx),
             },
         };
         let Some(plan) = plan else { return Ok(Lowered::NotMine) };
@@ -347,9 +256,9 @@ impl Lowering for GpuLowering<'_> {
 }
 
 /// Plans the launch of a helper program.
-fn helper(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<KernelArgument>) -> PlannedCommand {
-    let kernel = kernels.number(KernelCode::Helper(HelperProgram::new(program)));
-    PlannedCommand::Launch { kernel, arguments }
+fn helper(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<KernelArgument>) -> Command<NotGenerated> {
+    let kernel = kernels.number(KernelCode::new(HelperProgram::new(program)));
+    kernels.launch(kernel, arguments)
 }
 
 /// Returns the dot or convolution that an instruction is or that its fusion contains, and the operands of the
@@ -369,53 +278,4 @@ fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m 
         }
         _ => None,
     }
-}
-
-impl PlannedSequence {
-    /// Returns the library call among the commands, of which there is at most one.
-    fn library_call(&self) -> Option<&LibraryCall> {
-        self.commands.iter().find_map(|command| match command {
-            PlannedCommand::Library(planned) => Some(&planned.call),
-            PlannedCommand::Launch { .. } | PlannedCommand::Copy { .. } | PlannedCommand::Choice(_) => None,
-        })
-    }
-
-    fn finish(&self, kernels: &[Kernel]) -> Result<CommandSequence> {
-        Ok(CommandSequence {
-            scratch: self.scratch.clone(),
-            rng_delta: self.rng_delta,
-            commands: finished(&self.commands, kernels)?,
-        })
-    }
-}
-
-/// Converts planned commands, with the numbers of blocks of the generated kernels. Drops launches without work.
-fn finished(planned: &[PlannedCommand], kernels: &[Kernel]) -> Result<Vec<Command>> {
-    let mut commands = Vec::with_capacity(planned.len());
-    for command in planned {
-        match command {
-            PlannedCommand::Copy { from, to } => commands.push(Command::Copy { from: *from, to: *to }),
-            PlannedCommand::Launch { kernel, arguments } => {
-                let function = *kernel as usize;
-                let blocks = blocks(&kernels[function])?;
-                if blocks > 0 {
-                    commands.push(Command::Launch { function, blocks, arguments: arguments.clone() });
-                }
-            }
-            PlannedCommand::Library(planned) => commands.push(Command::Library(Box::new(LibraryCommand {
-                call: planned.call.clone(),
-                arrays: planned.arrays.clone(),
-                before: finished(&planned.before, kernels)?,
-                then: finished(&planned.then, kernels)?,
-                otherwise: finished(&planned.otherwise, kernels)?,
-            }))),
-            PlannedCommand::Choice(planned) => commands.push(Command::Choice(Box::new(Choice {
-                name: planned.name.clone(),
-                terms: planned.terms,
-                precision: planned.precision,
-                ways: planned.ways.iter().map(|way| finished(way, kernels)).collect::<Result<_>>()?,
-            }))),
-        }
-    }
-    Ok(commands)
 }

@@ -45,6 +45,13 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         Ok(kernel)
     }
 
+    /// Returns the kernel of a source that a [strategy](KernelSource::has_strategy) can compute, unless its results have
+    /// no elements.
+    pub fn of_elements(source: &'a KernelSource<'m>) -> Option<Self> {
+        let kernel = if source.has_strategy() { FusedKernel::new(source).ok() } else { None };
+        kernel.filter(|kernel| !kernel.dims.contains(&0))
+    }
+
     pub fn graph(&self) -> &'m Computation {
         &self.source.module[self.source.computation]
     }

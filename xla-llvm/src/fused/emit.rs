@@ -20,41 +20,21 @@ use crate::fused::tuning::FEW_ADDRESSES;
 ///
 /// The kernel of a sort or a top-k keeps its items in scratch memory, which no two calls may share.
 pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
-    emit(emitter, source, name, |kernel| Strategy::of(kernel, emitter))
+    emit_function(emitter, source, name, None).context(|| source.context())
 }
 
-/// Emits the kernel's function by a strategy that is known to be valid for it.
-pub(crate) fn emit_by(
-    strategy: Strategy,
+/// Emits the kernel's function by a strategy that is known to be valid for it, or by the one that is chosen by rule.
+pub(crate) fn emit_function(
     emitter: &Emitter<'_>,
     source: &KernelSource<'_>,
     name: &str,
-) -> Result<Kernel> {
-    emit(emitter, source, name, |_| Ok(strategy))
-}
-
-fn emit<'m>(
-    emitter: &Emitter<'_>,
-    source: &KernelSource<'m>,
-    name: &str,
-    choose: impl FnOnce(&FusedKernel<'_, 'm>) -> Result<Strategy>,
-) -> Result<Kernel> {
-    let graph = &source.module[source.computation];
-    let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
-    emit_chosen(emitter, source, name, choose).context(context)
-}
-
-fn emit_chosen<'m>(
-    emitter: &Emitter<'_>,
-    source: &KernelSource<'m>,
-    name: &str,
-    choose: impl FnOnce(&FusedKernel<'_, 'm>) -> Result<Strategy>,
+    strategy: Option<Strategy>,
 ) -> Result<Kernel> {
     if let Some(scalar_loop) = &source.scalar_loop {
         return scalar_loop.emit(emitter, name);
     }
     let kernel = FusedKernel::new(source)?;
-    let strategy = choose(&kernel)?;
+    let strategy = strategy.map_or_else(|| Strategy::of(&kernel, emitter), Ok)?;
     let frame = Frame::open_with_maps(emitter, name, [source.pointer_count(), strategy.maps()])?;
     let addresses = frame.pointers.clone();
     let launch = kernel.emit(emitter, frame, &strategy)?;

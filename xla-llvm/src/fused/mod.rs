@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! kernel.rs     interface of a kernel function              strategy.rs  choice of the code generation strategy
+//!   kernel_plan/ kinds of kernels: work of a GPU as one or several launches
 //!   core/       value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
 //!   loops/      indices as affine expressions, loop plans of kernels, nest levels with open basic blocks
 //!   sequential/ in order along some dimensions, independent along the others: scan, scatter, sorts, columns
@@ -34,6 +35,7 @@ mod core;
 mod emit;
 mod emitter;
 mod kernel;
+mod kernel_plan;
 pub mod loops;
 mod mode;
 mod overwrite_check;
@@ -50,6 +52,11 @@ mod vector;
 
 pub use emit::emit_kernel;
 pub use kernel::Kernel;
+pub use kernel_plan::KernelPlan;
+pub use kernel_plan::code::{Identity, KernelCode, KernelFunction};
+pub use kernel_plan::kinds::{KERNEL_KINDS, KernelKind};
+pub use kernel_plan::launch::{LaunchPlan, PlanArgument, PlanCommand};
+pub use kernel_plan::single::SingleKernel;
 pub use overwrite_check::check_overwrites;
 pub use scatter_plan::ScatterPlan;
 pub use simt::attention::backward_plan::ATTENTION_BACKWARD_HEADS;
@@ -57,7 +64,7 @@ pub use simt::attention::decode::plan::{ATTENTION_DECODE_QUERIES, AttentionDecod
 pub use simt::attention::plan::{ATTENTION_HEADS, ATTENTION_ROWS};
 pub use simt::block_loop::phase::{BlockPhase, BlockRounds, PhaseWork, Unfit};
 pub use simt::block_loop::plan::BlockLoop;
-pub use simt::matmul::alternatives::{MatmulAlternatives, TiledMatmul, WholeSums};
+pub use simt::matmul::alternatives::{MatmulAlternatives, TiledMatmul};
 pub use simt::matmul::split_k::{SplitK, SplitKPhase};
 pub use simt::radix::plan::{RadixPhase, RadixSortPlan};
 pub use simt::scan::plan::{ScanPhase, ScanPlan};

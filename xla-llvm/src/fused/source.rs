@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use xla_hlo::ops::Op;
-use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Shape};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Shape};
 use xla_passes::analysis::alias::{ReadOrder, read_order};
 use xla_service::thunks::LoweringContext;
 
@@ -168,6 +168,43 @@ impl<'m> KernelSource<'m> {
         let (inputs, overwrites) = (Vec::new(), Vec::new());
         let scalar_loop = Some(Arc::new(scalar_loop));
         KernelSource { module, computation, root, inputs, in_place: false, overwrites, scalar_loop }
+    }
+
+    /// Returns the source of any operation, with all operands as inputs, for a kind of kernel that computes it. The
+    /// results of a scatter share the buffers of its inputs or of copies of them.
+    pub fn of_operation(module: &'m Module, computation: CompId, root: InstrId) -> KernelSource<'m> {
+        let instruction = &module[computation][root];
+        let (inputs, in_place) = (instruction.operands().to_vec(), matches!(instruction.op(), Op::Scatter(_)));
+        KernelSource { module, computation, root, inputs, in_place, overwrites: Vec::new(), scalar_loop: None }
+    }
+
+    /// Whether a strategy can compute the source: it is a fusion or a [kernel root](is_kernel_root), not another
+    /// operation.
+    pub(crate) fn has_strategy(&self) -> bool {
+        let (graph, root) = (&self.module[self.computation], self.instruction());
+        let is_lone = self.inputs == root.operands() && !matches!(root.op(), Op::Tuple(_));
+        !is_lone || (is_kernel_root(self.module, graph, self.root) && self.input_shapes().is_some())
+    }
+
+    /// Returns the root.
+    pub fn instruction(&self) -> &'m Instruction {
+        &self.module[self.computation][self.root]
+    }
+
+    /// Returns the name of the root.
+    pub fn name(&self) -> &'m str {
+        self.instruction().name()
+    }
+
+    /// Returns the context of errors: root and computation.
+    pub(crate) fn context(&self) -> String {
+        format!("%{} in {}", self.name(), self.module[self.computation].name())
+    }
+
+    /// Returns the shapes of the inputs, all of which are arrays; `None` if one is not.
+    pub(crate) fn input_shapes(&self) -> Option<Vec<&'m ArrayShape>> {
+        let graph = &self.module[self.computation];
+        self.inputs.iter().map(|&id| graph[id].shape().as_array()).collect()
     }
 
     /// Returns the number of pointers that the kernel takes: to its inputs, then to the arrays of its result.

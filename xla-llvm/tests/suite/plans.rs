@@ -3,12 +3,11 @@
 
 use std::fmt::Write;
 
-use xla_hlo::ops::Op;
+use xla_hlo::Module;
 use xla_hlo::text::parse_module;
-use xla_hlo::{ArrayShape, Module};
 use xla_llvm::fused::{
-    AttentionDecode, KernelSource, MatmulAlternatives, RadixPhase, RadixSortPlan, ScanPlan, SortPhase, SortPlan,
-    SplitK, ThreadedScatter, TopKPlan,
+    AttentionDecode, KernelPlan, KernelSource, MatmulAlternatives, PlanArgument, PlanCommand, RadixPhase,
+    RadixSortPlan, ScanPlan, ScatterPhase, SortPhase, SortPlan, SplitK, ThreadedScatter, TopKPlan,
 };
 use xla_llvm::target::Target;
 
@@ -31,14 +30,32 @@ fn program(ty: &str, body: &str) -> Module {
     parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Shapes of the operands of the root.
-fn operands(module: &Module) -> Vec<&ArrayShape> {
-    let graph = module.entry();
-    graph[graph.root()].operands().iter().map(|&id| graph[id].shape().expect_array().unwrap()).collect()
+/// Returns the root of a program as the source of a kind of kernel.
+fn operation(module: &Module) -> KernelSource<'_> {
+    KernelSource::of_operation(module, module.entry_id(), module.entry().root())
 }
 
-fn root(module: &Module) -> &Op {
-    module.entry()[module.entry().root()].op()
+/// Returns the arguments of all launches of a phase.
+fn launches<P: KernelPlan>(plan: &P, source: &KernelSource<'_>, phase: P::Phase) -> Vec<Vec<PlanArgument>> {
+    let of_phase = |command| match command {
+        PlanCommand::Launch { function, arguments } if function == phase => Some(arguments),
+        PlanCommand::Launch { .. } | PlanCommand::Copy { .. } => None,
+    };
+    plan.commands(source).into_iter().filter_map(of_phase).collect()
+}
+
+/// Returns the number of words that each phase takes.
+fn words<P: KernelPlan>(plan: &P, source: &KernelSource<'_>) -> Vec<usize> {
+    plan.phases().into_iter().map(|phase| launches(plan, source, phase)[0].len()).collect()
+}
+
+/// Returns the numbers that the launches of a phase take.
+fn numbers<P: KernelPlan>(plan: &P, source: &KernelSource<'_>, phase: P::Phase) -> Vec<i64> {
+    let number = |arguments: Vec<PlanArgument>| match arguments.last() {
+        Some(PlanArgument::Number(number)) => Some(*number),
+        _ => None,
+    };
+    launches(plan, source, phase).into_iter().filter_map(number).collect()
 }
 
 fn gpu() -> Target {
@@ -64,8 +81,8 @@ fn scans() {
         let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
         writeln!(table, "{ty}[{rows},{length}]").unwrap();
         let Some(plan) = ScanPlan::new(&source, &gpu()) else { continue };
-        let words: Vec<usize> = plan.phases().iter().map(|&phase| plan.words(phase, &source)).collect();
-        writeln!(table, "  {plan:?}\n  {words:?} words, exchanged bytes: {:?}", plan.state_bytes()).unwrap();
+        let (words, bytes) = (words(&plan, &source), plan.scratch_bytes());
+        writeln!(table, "  {plan:?}\n  {words:?} words, exchanged bytes: {:?}", bytes.first()).unwrap();
     }
     insta::assert_snapshot!("scan-plans", table);
 }
@@ -89,10 +106,9 @@ fn top_k() {
              ROOT r = ({ty}[{rows},{k}], s32[{rows},{k}]) topk(x), k={k}, largest=true"
         );
         let module = program(ty, &body);
-        let Op::TopK(op) = root(&module) else { panic!("{body}") };
         writeln!(table, "{k} of {ty}[{rows},{length}]").unwrap();
-        let Some(plan) = TopKPlan::new(op, operands(&module)[0], &gpu()) else { continue };
-        writeln!(table, "  {:?}, bytes of items: {:?}", plan.phases(), plan.item_bytes()).unwrap();
+        let Some(plan) = TopKPlan::new(&operation(&module), &gpu()) else { continue };
+        writeln!(table, "  {:?}, bytes of items: {:?}", plan.phases(), plan.scratch_bytes().first()).unwrap();
     }
     insta::assert_snapshot!("top-k-plans", table);
 }
@@ -121,18 +137,16 @@ fn sorts() {
         );
         for body in [of_one, of_pair] {
             let module = program(ty, &body);
-            let Op::Sort(sort) = root(&module) else { panic!("{body}") };
-            let arrays = operands(&module);
-            writeln!(table, "{} of {ty}[{rows},{length}]", arrays.len()).unwrap();
-            let plan = SortPlan::new(&module, sort, &arrays).unwrap();
-            let (merges, bytes): (Vec<u64>, Vec<usize>) = (plan.merges().collect(), plan.array_bytes().collect());
-            let words = [SortPhase::Runs, SortPhase::Merge].map(|phase| plan.words(phase));
-            writeln!(table, "  merges of {merges:?}, {words:?} words, bytes of arrays: {bytes:?}").unwrap();
-            let Some(radix) = RadixSortPlan::new(&module, sort, &arrays, &plan) else { continue };
-            let (digits, bytes): (Vec<u32>, Vec<usize>) = (radix.digits().collect(), radix.array_bytes().collect());
-            let phases = [RadixPhase::Count, RadixPhase::Offsets, RadixPhase::Move];
-            let words = phases.map(|phase| radix.words(phase));
-            let counts = radix.count_bytes();
+            let source = operation(&module);
+            writeln!(table, "{} of {ty}[{rows},{length}]", source.inputs.len()).unwrap();
+            let plan = SortPlan::new(&source, &gpu()).unwrap();
+            let (merges, bytes) = (numbers(&plan, &source, SortPhase::Merge), plan.scratch_bytes());
+            let of_phases = words(&plan, &source);
+            writeln!(table, "  merges of {merges:?}, {of_phases:?} words, bytes of arrays: {bytes:?}").unwrap();
+            let Some(radix) = RadixSortPlan::new(&source, &gpu()) else { continue };
+            let (digits, words) = (numbers(&radix, &source, RadixPhase::Count), words(&radix, &source));
+            let scratch = radix.scratch_bytes();
+            let (bytes, counts) = scratch.split_at(scratch.len() - 2);
             writeln!(table, "  digits {digits:?}, {words:?} words, bytes of arrays: {bytes:?}, of counts: {counts:?}")
                 .unwrap();
         }
@@ -167,8 +181,8 @@ fn sums_in_parts() {
         let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
         writeln!(table, "{ty} {letters} {m} x {k} x {n}").unwrap();
         let Some(plan) = SplitK::new(&source, &gpu()) else { continue };
-        let words = SplitK::PHASES.map(|phase| plan.words(phase, &source));
-        writeln!(table, "  {plan:?}\n  {words:?} words, bytes of parts: {}", plan.scratch_bytes()).unwrap();
+        let (words, bytes) = (words(&plan, &source), plan.scratch_bytes());
+        writeln!(table, "  {plan:?}\n  {words:?} words, bytes of parts: {}", bytes[0]).unwrap();
     }
     insta::assert_snapshot!("split-k-plans", table);
 }
@@ -234,8 +248,8 @@ fn attentions_of_few_queries() {
             let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
             writeln!(table, "{batches} x {queries} queries, {keys} keys, heads of {head} in {to}").unwrap();
             let Some(plan) = AttentionDecode::new(&source, &gpu()) else { continue };
-            let words: Vec<usize> = plan.phases().iter().map(|&phase| plan.words(phase, &source)).collect();
-            writeln!(table, "  {plan}; {words:?} words, bytes of parts: {:?}", plan.scratch_bytes()).unwrap();
+            let (words, bytes) = (words(&plan, &source), plan.scratch_bytes());
+            writeln!(table, "  {plan}; {words:?} words, bytes of parts: {:?}", bytes.first()).unwrap();
         }
     }
     insta::assert_snapshot!("attention-decode-plans", table);
@@ -261,12 +275,12 @@ fn scatters() {
              scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply={combiner}"
         );
         let module = program(ty, &body);
-        let Op::Scatter(op) = root(&module) else { panic!("{body}") };
+        let source = operation(&module);
         writeln!(table, "{updates} to {ty}[{size}], {combiner}").unwrap();
-        let Some(plan) = ThreadedScatter::new(&module, op, &operands(&module), &gpu()) else { continue };
-        let (phases, words, bytes) = (plan.phases(), plan.words(), plan.scratch_bytes());
-        let merges = plan.sort().map(|sort| sort.merges().count());
-        writeln!(table, "  {phases:?}, {words} words, scratch bytes: {bytes:?}, merges of keys: {merges:?}").unwrap();
+        let Some(plan) = ThreadedScatter::new(&source, &gpu()) else { continue };
+        let (phases, words, bytes) = (plan.phases(), words(&plan, &source), plan.scratch_bytes());
+        let merges = numbers(&plan, &source, ScatterPhase::Sort(SortPhase::Merge)).len();
+        writeln!(table, "  {phases:?}, {words:?} words, scratch bytes: {bytes:?}, merges of keys: {merges}").unwrap();
     }
     insta::assert_snapshot!("scatter-plans", table);
 }

@@ -1,14 +1,14 @@
 //! Loops of small steps as a single launch of one block.
 
 use xla_hlo::Module;
-use xla_llvm::fused::{BlockLoop, BlockPhase, BlockRounds, KernelSource, PhaseWork};
+use xla_llvm::fused::{BlockLoop, BlockPhase, BlockRounds, KernelCode, KernelSource, PhaseWork};
 use xla_llvm::target::Target;
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, LoopContext, LoopRounds, LoopStep};
 
-use super::{KernelCode, Kernels};
-use crate::lowering::{PlannedCommand, PlannedSequence};
-use crate::program::commands::KernelArgument;
+use super::Kernels;
+use super::planned::NotGenerated;
+use crate::program::commands::{CommandSequence, KernelArgument};
 
 /// Plans the launch of a loop. `None` for a loop that is better launched step by step; the reason is logged.
 pub(crate) fn plan<'m>(
@@ -16,7 +16,7 @@ pub(crate) fn plan<'m>(
     module: &'m Module,
     cx: &LoopContext<'_>,
     target: &Target,
-) -> Option<PlannedSequence> {
+) -> Option<CommandSequence<NotGenerated>> {
     let label = module[cx.computation][cx.instruction].name();
     let arrays = cx.operands.len() + cx.results.len();
     let builder = PhaseBuilder { module, cx };
@@ -25,12 +25,11 @@ pub(crate) fn plan<'m>(
         stays(&"it has steps that are no kernels of their own");
         return None;
     };
-    let plan = BlockLoop::new(phases, rounds, arrays, target).inspect_err(|reason| stays(reason)).ok()?;
+    let plan = BlockLoop::new(label, phases, rounds, arrays, target).inspect_err(|reason| stays(reason)).ok()?;
     tracing::debug!("%{label} is one kernel: {plan}");
-    let code = KernelCode::Loop { plan: Box::new(plan), label: label.to_string() };
-    let arguments = (0..arrays).map(KernelArgument::Array).collect();
-    let command = PlannedCommand::Launch { kernel: kernels.number(code), arguments };
-    Some(PlannedSequence { commands: vec![command], ..PlannedSequence::default() })
+    let kernel = kernels.number(KernelCode::new(plan));
+    let command = kernels.launch(kernel, (0..arrays).map(KernelArgument::Array).collect());
+    Some(CommandSequence { commands: vec![command], ..CommandSequence::default() })
 }
 
 /// Converts steps of a loop to phases of a kernel.

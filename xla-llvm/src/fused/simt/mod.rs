@@ -9,6 +9,7 @@ mod load_batch;
 pub(crate) mod matmul;
 mod pipeline_stage;
 pub(crate) mod radix;
+pub(crate) mod random_counter;
 mod register_row;
 pub(crate) mod row_reduce;
 pub(crate) mod scan;

@@ -5,18 +5,22 @@
 //! side, and needs no synchronization between threads.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
-use xla_hlo::ops::{BinaryOp, Cholesky, TransposeKind, TriangularSolve};
-use xla_hlo::{ArrayShape, CompId, ElementType, Error, Module, Result, Scalar as Element};
+use xla_hlo::ops::{BinaryOp, Op, TransposeKind};
+use xla_hlo::{ArrayShape, ElementType, Error, Result, Scalar as Element};
 
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel_plan::KernelPlan;
+use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
 use crate::fused::loops::affine::{AffineExpr, SymbolId};
 use crate::fused::loops::range::Range;
+use crate::fused::source::KernelSource;
 use crate::fused::tuning::small_matrix::{COLUMNS, ROWS};
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
+use crate::target::Target;
 
 /// Plan of the kernel of a `cholesky` or a `triangular-solve`. The words are addresses of the operands, then of the
 /// result.
@@ -36,52 +40,42 @@ enum Method {
     Solve { lower: bool, unit_diagonal: bool, columns: u64 },
 }
 
-impl SmallMatrixPlan {
-    /// Returns the maximum number of rows of a matrix of an element type; the whole matrix must fit into shared memory.
-    /// `None` for types that are not supported.
-    pub fn most_rows(ty: ElementType) -> Option<usize> {
-        match ty {
-            ElementType::F32 | ElementType::F64 | ElementType::C64 => Some(ROWS),
-            ElementType::C128 => Some(ROWS / 2),
+impl KernelPlan for SmallMatrixPlan {
+    type Phase = ();
+
+    const NAME: &'static str = "small-matrix";
+    const READS_SOURCE: bool = false;
+
+    /// Returns the plan of a `cholesky` that computes the lower factor, or of a `triangular-solve` with the matrix on
+    /// the left, not transposed. The matrices have at most [`most_rows`](Self::most_rows).
+    fn new(source: &KernelSource<'_>, _: &Target) -> Option<SmallMatrixPlan> {
+        match (source.instruction().op(), &source.input_shapes()?[..]) {
+            (Op::Cholesky(op), [a]) if op.lower => SmallMatrixPlan::of(Method::Factor, a),
+            (Op::TriangularSolve(op), [a, b]) => {
+                let columns = *b.dims().last().filter(|_| b.is_static())? as u64;
+                let method = Method::Solve { lower: op.lower, unit_diagonal: op.unit_diagonal, columns };
+                let as_it_is = op.left_side && op.transpose_a == TransposeKind::NoTranspose;
+                SmallMatrixPlan::of(method, a).filter(|_| as_it_is)
+            }
             _ => None,
         }
     }
 
-    /// Returns the plan of a `cholesky`. `None` unless it computes the lower factor of matrices with at most
-    /// [`most_rows`](Self::most_rows).
-    pub fn cholesky(op: &Cholesky, a: &ArrayShape) -> Option<SmallMatrixPlan> {
-        SmallMatrixPlan::new(Method::Factor, a).filter(|_| op.lower)
+    fn phases(&self) -> Vec<()> {
+        vec![()]
     }
 
-    /// Returns the plan of a `triangular-solve`. `None` unless the matrix is on the left, not transposed, and has at
-    /// most [`most_rows`](Self::most_rows).
-    pub fn triangular_solve(op: &TriangularSolve, a: &ArrayShape, b: &ArrayShape) -> Option<SmallMatrixPlan> {
-        let columns = *b.dims().last().filter(|_| b.is_static())? as u64;
-        let method = Method::Solve { lower: op.lower, unit_diagonal: op.unit_diagonal, columns };
-        let as_it_is = op.left_side && op.transpose_a == TransposeKind::NoTranspose;
-        SmallMatrixPlan::new(method, a).filter(|_| as_it_is)
+    fn commands(&self, _: &KernelSource<'_>) -> Vec<PlanCommand<()>> {
+        vec![PlanCommand::launch((), PlanArgument::arrays(self.words(), None))]
     }
 
-    fn new(method: Method, a: &ArrayShape) -> Option<SmallMatrixPlan> {
-        let (&rows, outer) = a.dims().split_last()?;
-        let (_, batch) = outer.split_last()?;
-        let matrices = batch.iter().try_fold(1u64, |count, &extent| count.checked_mul(extent as u64))?;
-        let fits = a.is_static() && rows <= Self::most_rows(a.element_type())?;
-        fits.then_some(SmallMatrixPlan { method, element_type: a.element_type(), rows: rows as u64, matrices })
+    fn describe(&self, (): ()) -> String {
+        "small matrix".to_string()
     }
 
-    /// Returns the number of 64-bit words that the kernel takes.
-    pub fn words(&self) -> usize {
-        match self.method {
-            Method::Factor => 2,
-            Method::Solve { .. } => 3,
-        }
-    }
-
-    /// Emits the kernel's function. `computation` is any computation of the module.
-    pub fn emit(&self, module: &Module, computation: CompId, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+    fn emit(&self, source: &KernelSource<'_>, (): (), emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let kernel = emitter.simt_kernel(name, self.words(), 0)?;
-        let mut s = FusedEmitter::new(emitter, module, computation)?;
+        let mut s = FusedEmitter::new(emitter, source.module, source.computation)?;
         let elements = self.matrices * self.rows * self.rows;
         let (blocks, threads, work) = match (self.method, &kernel.pointers[..]) {
             (Method::Factor, &[a, factor]) => {
@@ -101,7 +95,35 @@ impl SmallMatrixPlan {
             _ => return Err(Error::internal(format!("kernel {name} of a small matrix has unexpected pointers"))),
         };
         let launch = Launch { work_items: if self.rows == 0 { 0 } else { blocks }, block: Some(threads as u32) };
-        Kernel::end(emitter, name, launch, (work as f64, "small matrix".to_string()))
+        Kernel::end(emitter, name, launch, (work as f64, self.describe(())))
+    }
+}
+
+impl SmallMatrixPlan {
+    /// Returns the maximum number of rows of a matrix of an element type; the whole matrix must fit into shared memory.
+    /// `None` for types that are not supported.
+    pub fn most_rows(ty: ElementType) -> Option<usize> {
+        match ty {
+            ElementType::F32 | ElementType::F64 | ElementType::C64 => Some(ROWS),
+            ElementType::C128 => Some(ROWS / 2),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of 64-bit words that the kernel takes.
+    fn words(&self) -> usize {
+        match self.method {
+            Method::Factor => 2,
+            Method::Solve { .. } => 3,
+        }
+    }
+
+    fn of(method: Method, a: &ArrayShape) -> Option<SmallMatrixPlan> {
+        let (&rows, outer) = a.dims().split_last()?;
+        let (_, batch) = outer.split_last()?;
+        let matrices = batch.iter().try_fold(1u64, |count, &extent| count.checked_mul(extent as u64))?;
+        let fits = a.is_static() && rows <= Self::most_rows(a.element_type())?;
+        fits.then_some(SmallMatrixPlan { method, element_type: a.element_type(), rows: rows as u64, matrices })
     }
 }
 

@@ -8,20 +8,24 @@
 //! last. Any other comparator that is not a strict weak order may lose elements, because others overwrite them.
 
 use inkwell::values::PointerValue;
-use xla_hlo::ops::{CompareDirection, CompareType, Op, Sort};
-use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar as Element};
+use xla_hlo::ops::{CompareDirection, CompareType, Op};
+use xla_hlo::{CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar as Element};
 
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel_plan::KernelPlan;
+use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::simt::scatter::means::passed;
+use crate::fused::source::KernelSource;
 use crate::fused::support::is_scalar_computation;
 use crate::fused::tuning::sort::{LEAST_THREADS, PER_THREAD, SHARED_BYTES, TILE};
 use crate::lanes::Lanes;
 use crate::simt::Register;
+use crate::target::Target;
 use xla_passes::analysis::element_order::compared;
 
 /// Upper bound of the number of elements for positions of 32 bits; twice a position must fit into 32 bits as well.
@@ -52,20 +56,79 @@ pub enum SortPhase {
     Merge,
 }
 
-impl SortPlan {
-    /// Returns the plan for arrays of these shapes. `None` if the comparator does not compute scalars, if sizes are
+impl KernelPlan for SortPlan {
+    type Phase = SortPhase;
+
+    const NAME: &'static str = "merge-sort";
+    const READS_SOURCE: bool = false;
+
+    /// Returns the plan of a `sort`. `None` if the comparator does not compute scalars, if sizes are
     /// dynamic, or if there are too many arrays for shared memory.
-    pub fn new(module: &Module, sort: &Sort, arrays: &[&ArrayShape]) -> Option<SortPlan> {
+    fn new(source: &KernelSource<'_>, _: &Target) -> Option<SortPlan> {
+        let Op::Sort(sort) = source.instruction().op() else { return None };
+        let arrays = source.input_shapes()?;
         let first = arrays.first().filter(|first| first.is_static())?;
         let types: Vec<ElementType> = arrays.iter().map(|array| array.element_type()).collect();
         let dims = first.dims();
         let length = *dims.get(sort.dimension)? as u64;
         let inner = dims[sort.dimension + 1..].iter().map(|&d| d as u64).product();
         let count = first.element_count() as u64;
-        let fits = is_scalar_computation(module, sort.computation);
+        let fits = is_scalar_computation(source.module, sort.computation);
         SortPlan::of(Some(sort.computation), types, [length, inner, count]).filter(|_| fits)
     }
 
+    fn phases(&self) -> Vec<SortPhase> {
+        match self.merges().next() {
+            Some(_) => vec![SortPhase::Runs, SortPhase::Merge],
+            None => vec![SortPhase::Runs],
+        }
+    }
+
+    fn commands(&self, _: &KernelSource<'_>) -> Vec<PlanCommand<SortPhase>> {
+        let count = self.types.len();
+        let arguments = |argument: fn(usize) -> PlanArgument, from: usize| {
+            (from..from + count).map(argument).collect::<Vec<PlanArgument>>()
+        };
+        let operands = arguments(PlanArgument::Array, 0);
+        let results = arguments(PlanArgument::Array, count);
+        let scratch = arguments(PlanArgument::Scratch, 0);
+        self.launches([&operands, &results, &scratch])
+    }
+
+    fn scratch_bytes(&self) -> Vec<usize> {
+        if self.merges().next().is_none() { Vec::new() } else { self.array_bytes().collect() }
+    }
+
+    fn describe(&self, phase: SortPhase) -> String {
+        format!("sort {phase:?}")
+    }
+
+    fn emit(&self, source: &KernelSource<'_>, phase: SortPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let module = source.module;
+        let frame = emitter.simt_kernel(name, 2 * self.types.len(), phase.numbers())?;
+        let mut fused = FusedEmitter::new(emitter, module, self.comparator.unwrap_or(module.entry_id()))?;
+        let (from, to) = frame.pointers.split_at(self.types.len());
+        let keys = self.comparator.map_or(vec![true], |comparator| compared(module, comparator, self.types.len()));
+        let nan_last = self.comparator.and_then(|comparator| unordered(module, comparator, &self.types));
+        let sorter = Sorter { plan: self, keys, nan_last };
+        let (work_items, block) = match (phase, &frame.numbers[..]) {
+            _ if self.count == 0 => (0, None),
+            (SortPhase::Runs, []) => {
+                let (blocks, threads) = sorter.runs(&mut fused, [from, to])?;
+                (blocks, Some(threads))
+            }
+            (SortPhase::Merge, [run]) => {
+                sorter.merge(&mut fused, [from, to], emitter.lanes(*run))?;
+                (self.count, None)
+            }
+            _ => return Err(Error::internal(format!("kernel {name} of sort {phase:?} has unexpected numbers"))),
+        };
+        let work = self.count as f64 * 20.0;
+        Kernel::end(emitter, name, Launch { work_items, block }, (work, self.describe(phase)))
+    }
+}
+
+impl SortPlan {
     /// Returns the plan for `count` unsigned integers in ascending order.
     pub(crate) fn ascending(ty: ElementType, count: u64) -> Option<SortPlan> {
         SortPlan::of(None, vec![ty], [count, 1, count])
@@ -88,19 +151,9 @@ impl SortPlan {
     }
 
     /// Returns the lengths of the runs that the merge launches read, in sequence.
-    pub fn merges(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn merges(&self) -> impl Iterator<Item = u64> {
         let length = self.length;
         std::iter::successors(Some(self.run()), |run| run.checked_mul(2)).take_while(move |&run| run < length)
-    }
-
-    /// Returns the number of 64-bit words that a launch takes.
-    pub fn words(&self, phase: SortPhase) -> usize {
-        2 * self.types.len() + phase.numbers()
-    }
-
-    /// Returns the size in bytes of each array.
-    pub fn array_bytes(&self) -> impl Iterator<Item = usize> {
-        self.types.iter().map(|ty| self.count as usize * ty.byte_width())
     }
 
     /// Converts a 64-bit number to the type of positions.
@@ -113,28 +166,27 @@ impl SortPlan {
         if self.count < NARROW { number } else { number.zext(64) }
     }
 
-    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
-    pub fn emit(&self, module: &Module, phase: SortPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
-        let frame = emitter.simt_kernel(name, 2 * self.types.len(), phase.numbers())?;
-        let mut fused = FusedEmitter::new(emitter, module, self.comparator.unwrap_or(module.entry_id()))?;
-        let (from, to) = frame.pointers.split_at(self.types.len());
-        let keys = self.comparator.map_or(vec![true], |comparator| compared(module, comparator, self.types.len()));
-        let nan_last = self.comparator.and_then(|comparator| unordered(module, comparator, &self.types));
-        let sorter = Sorter { plan: self, keys, nan_last };
-        let (work_items, block) = match (phase, &frame.numbers[..]) {
-            _ if self.count == 0 => (0, None),
-            (SortPhase::Runs, []) => {
-                let (blocks, threads) = sorter.runs(&mut fused, [from, to])?;
-                (blocks, Some(threads))
-            }
-            (SortPhase::Merge, [run]) => {
-                sorter.merge(&mut fused, [from, to], emitter.lanes(*run))?;
-                (self.count, None)
-            }
-            _ => return Err(Error::internal(format!("kernel {name} of sort {phase:?} has unexpected numbers"))),
+    /// Returns the size in bytes of each array.
+    pub(crate) fn array_bytes(&self) -> impl Iterator<Item = usize> {
+        self.types.iter().map(|ty| self.count as usize * ty.byte_width())
+    }
+
+    /// Returns the launches that sort `operands` into `results`; merges use `scratch` as second buffer. `operands` may
+    /// be the buffer that the first launch does not write.
+    pub(crate) fn launches(&self, [operands, results, scratch]: [&[PlanArgument]; 3]) -> Vec<PlanCommand<SortPhase>> {
+        let merges: Vec<u64> = self.merges().collect();
+        // The last launch writes the results.
+        let side = |launches_left: usize| if launches_left.is_multiple_of(2) { results } else { scratch };
+        let launch = |phase, from: &[PlanArgument], to: &[PlanArgument], run: Option<u64>| {
+            let run = run.map(|run| PlanArgument::Number(run as i64));
+            PlanCommand::launch(phase, from.iter().chain(to).copied().chain(run))
         };
-        let work = self.count as f64 * 20.0;
-        Kernel::end(emitter, name, Launch { work_items, block }, (work, format!("sort {phase:?}")))
+        let mut commands = vec![launch(SortPhase::Runs, operands, side(merges.len()), None)];
+        for (done, &run) in merges.iter().enumerate() {
+            let left = merges.len() - done;
+            commands.push(launch(SortPhase::Merge, side(left), side(left - 1), Some(run)));
+        }
+        commands
     }
 }
 

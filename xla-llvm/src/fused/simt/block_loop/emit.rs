@@ -6,6 +6,7 @@ use xla_hlo::{Error, Result, ResultExt};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel_plan::code::{Identity, KernelFunction};
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::simt::block_loop::cost::word_bytes;
 use crate::fused::simt::block_loop::phase::{BlockPhase, BlockRounds, PhaseWork};
@@ -15,9 +16,8 @@ use crate::fused::source::KernelSource;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::Register;
 
-impl BlockLoop<'_> {
-    /// Emits the kernel's function into the emitter's module, which must be for a target with threads.
-    pub fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+impl<'m> KernelFunction<'m> for BlockLoop<'m> {
+    fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let pointers = emitter.simt_kernel(name, self.pointers, 0)?.pointers;
         let writer = LoopWriter { plan: self, emitter, pointers };
         let (mut tested, mut computed) = (Ok(()), Ok(()));
@@ -41,6 +41,15 @@ impl BlockLoop<'_> {
         tested.and(computed)?;
         let launch = Launch { work_items: 1, block: Some(self.threads) };
         Kernel::end(emitter, name, launch, (writer.work(), self.to_string()))
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns none: the pointers of each loop are its own.
+    fn identity(&self) -> Option<&dyn Identity> {
+        None
     }
 }
 

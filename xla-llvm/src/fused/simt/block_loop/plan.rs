@@ -13,6 +13,8 @@ use crate::target::Target;
 /// Loop as one kernel with one block. Phases refer to pointers by index.
 #[derive(Clone, Debug)]
 pub struct BlockLoop<'m> {
+    /// Name of the loop instruction.
+    pub(super) name: String,
     /// Phases that compute the predicate.
     pub(super) condition: Vec<BlockPhase<'m>>,
     /// Phases that compute the next state.
@@ -26,6 +28,7 @@ impl<'m> BlockLoop<'m> {
     /// Returns the plan of a loop with `pointers` pointers, for a target with threads. The error is the reason why the
     /// loop does not fit.
     pub fn new(
+        name: &str,
         (condition, body): (Vec<BlockPhase<'m>>, Vec<BlockPhase<'m>>),
         rounds: BlockRounds,
         pointers: usize,
@@ -48,12 +51,7 @@ impl<'m> BlockLoop<'m> {
         if cycles > launches {
             return Err(Unfit::Slow { cycles, launches });
         }
-        Ok(BlockLoop { condition, body, rounds, pointers, threads })
-    }
-
-    /// Returns the number of 64-bit words that the kernel takes.
-    pub fn words(&self) -> usize {
-        self.pointers
+        Ok(BlockLoop { name: name.to_string(), condition, body, rounds, pointers, threads })
     }
 }
 

@@ -5,24 +5,22 @@
 
 use std::fmt;
 
-use xla_hlo::{ElementType, Result};
+use xla_hlo::ElementType;
 
-use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
-use crate::fused::emit::emit_by;
-use crate::fused::kernel::Kernel;
+use crate::fused::kernel_plan::launch::LaunchPlan;
+use crate::fused::kernel_plan::single::SingleKernel;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::split_k::SplitK;
 use crate::fused::simt::matmul::tiling::Tiling;
 use crate::fused::source::KernelSource;
-use crate::fused::strategy::Strategy;
 use crate::fused::tuning::matmul::{LEAST_TUNED, MOST_KERNELS};
 use crate::mma::OperandType;
 use crate::target::Target;
 
 /// Candidates of a kernel whose default strategy is a tiled matmul.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MatmulAlternatives {
     /// The candidates except the default, the most promising first; at least one.
     pub ways: Vec<TiledMatmul>,
@@ -35,17 +33,13 @@ pub struct MatmulAlternatives {
 }
 
 /// Strategy for a matmul in tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TiledMatmul {
     /// One kernel that computes whole sums.
-    Whole(WholeSums),
+    Whole(SingleKernel),
     /// Two kernels (split-K): the first computes partial sums, the second adds them up.
     Parts(SplitK),
 }
-
-/// Tiling of a kernel that computes whole sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WholeSums(Tiling);
 
 impl MatmulAlternatives {
     /// Returns the candidates for a kernel. `None` for a target without threads, if the default is not tiled, if the
@@ -53,7 +47,7 @@ impl MatmulAlternatives {
     /// rounding.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<MatmulAlternatives> {
         target.simt()?;
-        let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
+        let kernel = FusedKernel::of_elements(source)?;
         let matmul = kernel.only_matmul().filter(|matmul| work(matmul) >= LEAST_TUNED)?;
         if !shows_rounding(&kernel, &matmul) {
             return None;
@@ -68,7 +62,7 @@ impl MatmulAlternatives {
                 ways.push(way);
             }
         }
-        let all = [usual].into_iter().map(|tiling| TiledMatmul::new(&matmul, tiling)).chain(ways.iter().copied());
+        let all = [usual].into_iter().map(|tiling| TiledMatmul::new(&matmul, tiling)).chain(ways.iter().cloned());
         let all: Vec<String> = all.map(|way| way.to_string()).collect();
         let [m, n] = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
         let (element, k, batches) = (matmul.element_type, matmul.k(), matmul.batches());
@@ -81,8 +75,16 @@ impl MatmulAlternatives {
 impl TiledMatmul {
     fn new(matmul: &Matmul<'_>, tiling: Tiling) -> TiledMatmul {
         match tiling.cut.parts {
-            1 => TiledMatmul::Whole(WholeSums(tiling)),
+            1 => TiledMatmul::Whole(SingleKernel { tiling: Some(tiling) }),
             _ => TiledMatmul::Parts(SplitK::of_tiles(matmul, tiling)),
+        }
+    }
+
+    /// Returns the launches for a source, which must be the kernel that the alternatives were chosen for.
+    pub fn launch_plan<'m>(&self, source: &KernelSource<'m>) -> LaunchPlan<'m> {
+        match self {
+            TiledMatmul::Whole(plan) => LaunchPlan::new(plan, source),
+            TiledMatmul::Parts(plan) => LaunchPlan::new(plan, source),
         }
     }
 
@@ -95,7 +97,7 @@ impl TiledMatmul {
 
     fn tiling(&self) -> Option<Tiling> {
         match self {
-            TiledMatmul::Whole(WholeSums(tiling)) => Some(*tiling),
+            TiledMatmul::Whole(plan) => plan.tiling,
             TiledMatmul::Parts(plan) => plan.tiling(),
         }
     }
@@ -110,14 +112,6 @@ impl fmt::Display for TiledMatmul {
             1 => Ok(()),
             parts => write!(f, ", {parts} parts of {} steps", tiling.cut.size),
         }
-    }
-}
-
-impl WholeSums {
-    /// Emits the kernel's function into the emitter's module. The source must be the kernel that this tiling was chosen
-    /// for.
-    pub fn emit(&self, source: &KernelSource<'_>, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
-        emit_by(Strategy::Matmul(self.0), emitter, source, name)
     }
 }
 

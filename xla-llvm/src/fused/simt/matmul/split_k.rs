@@ -5,7 +5,7 @@
 //! atomics, both launches add in a deterministic order.
 
 use xla_hlo::ops::BinaryOp;
-use xla_hlo::{Error, Result, ResultExt};
+use xla_hlo::{Error, Result};
 
 use crate::elemental::{self};
 use crate::emitter::Emitter;
@@ -13,6 +13,8 @@ use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::core::convolution::zero;
 use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel_plan::KernelPlan;
+use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
@@ -50,14 +52,15 @@ pub enum SplitKPhase {
     Results,
 }
 
-impl SplitK {
-    /// The launches in order.
-    pub const PHASES: [SplitKPhase; 2] = [SplitKPhase::Parts, SplitKPhase::Results];
+impl KernelPlan for SplitK {
+    type Phase = SplitKPhase;
 
-    /// Returns the plan for a kernel with a matmul of few results and a long K. `None` for others, and for a target
-    /// without threads.
-    pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<SplitK> {
-        let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
+    const NAME: &'static str = "split-k";
+    const READS_SOURCE: bool = true;
+
+    /// Returns the plan for a kernel with a matmul of few results and a long K.
+    fn new(source: &KernelSource<'_>, target: &Target) -> Option<SplitK> {
+        let kernel = FusedKernel::of_elements(source)?;
         let matmul = target.simt().and_then(|_| kernel.only_matmul())?;
         let (parts, cut) = match SkinnyMatmul::cut(&matmul, target) {
             Some(skinny) => (Parts::Skinny(skinny), skinny.cut),
@@ -69,6 +72,50 @@ impl SplitK {
         };
         Some(SplitK::of(&matmul, parts, cut))
     }
+
+    fn phases(&self) -> Vec<SplitKPhase> {
+        SplitK::PHASES.to_vec()
+    }
+
+    fn commands(&self, source: &KernelSource<'_>) -> Vec<PlanCommand<SplitKPhase>> {
+        let arrays = |phase| self.words(phase, source) - 1;
+        SplitK::PHASES.map(|phase| PlanCommand::launch(phase, PlanArgument::arrays(arrays(phase), Some(0)))).into()
+    }
+
+    fn scratch_bytes(&self) -> Vec<usize> {
+        vec![(self.cut.parts * self.results * self.bytes) as usize]
+    }
+
+    fn describe(&self, phase: SplitKPhase) -> String {
+        format!("split-k {phase:?}: {} parts of {} steps", self.cut.parts, self.cut.size)
+    }
+
+    fn emit(&self, source: &KernelSource<'_>, phase: SplitKPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let maps = match phase {
+            SplitKPhase::Parts => self.tiling().map_or(0, Tiling::maps),
+            SplitKPhase::Results => 0,
+        };
+        let frame = Frame::open_with_maps(emitter, name, [self.words(phase, source), maps])?;
+        let kernel = FusedKernel::new(source)?;
+        let matmul = kernel.matmul()?;
+        let launch = match (phase, self.parts) {
+            (SplitKPhase::Parts, Parts::Tiles(tiling)) => kernel.emit_matmul(emitter, frame, &matmul, tiling)?,
+            (SplitKPhase::Parts, Parts::Skinny(skinny)) => {
+                kernel.emit_skinny_matmul(emitter, frame, &matmul, skinny)?
+            }
+            (SplitKPhase::Results, _) => self.emit_results(&kernel, emitter, frame, &matmul)?,
+        };
+        let work = match phase {
+            SplitKPhase::Parts => kernel.work(),
+            SplitKPhase::Results => (self.cut.parts * self.results) as f64,
+        };
+        Kernel::end(emitter, name, launch, (work, self.describe(phase)))
+    }
+}
+
+impl SplitK {
+    /// The launches in order.
+    pub(crate) const PHASES: [SplitKPhase; 2] = [SplitKPhase::Parts, SplitKPhase::Results];
 
     /// Returns the plan whose first launch uses a tiling.
     pub(crate) fn of_tiles(matmul: &Matmul<'_>, tiling: Tiling) -> SplitK {
@@ -87,59 +134,12 @@ impl SplitK {
         }
     }
 
-    /// Returns the size in bytes of the partial sums.
-    pub fn scratch_bytes(&self) -> usize {
-        (self.cut.parts * self.results * self.bytes) as usize
-    }
-
     /// Returns the number of 64-bit words that a launch takes.
-    pub fn words(&self, phase: SplitKPhase, source: &KernelSource<'_>) -> usize {
+    fn words(&self, phase: SplitKPhase, source: &KernelSource<'_>) -> usize {
         match phase {
             SplitKPhase::Parts => source.inputs.len() + 1,
             SplitKPhase::Results => source.pointer_count() + 1,
         }
-    }
-
-    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
-    pub fn emit(
-        &self,
-        source: &KernelSource<'_>,
-        phase: SplitKPhase,
-        emitter: &Emitter<'_>,
-        name: &str,
-    ) -> Result<Kernel> {
-        let graph = &source.module[source.computation];
-        let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
-        self.emit_phase(source, phase, emitter, name).context(context)
-    }
-
-    fn emit_phase(
-        &self,
-        source: &KernelSource<'_>,
-        phase: SplitKPhase,
-        emitter: &Emitter<'_>,
-        name: &str,
-    ) -> Result<Kernel> {
-        let maps = match phase {
-            SplitKPhase::Parts => self.tiling().map_or(0, Tiling::maps),
-            SplitKPhase::Results => 0,
-        };
-        let frame = Frame::open_with_maps(emitter, name, [self.words(phase, source), maps])?;
-        let kernel = FusedKernel::new(source)?;
-        let matmul = kernel.matmul()?;
-        let launch = match (phase, self.parts) {
-            (SplitKPhase::Parts, Parts::Tiles(tiling)) => kernel.emit_matmul(emitter, frame, &matmul, tiling)?,
-            (SplitKPhase::Parts, Parts::Skinny(skinny)) => {
-                kernel.emit_skinny_matmul(emitter, frame, &matmul, skinny)?
-            }
-            (SplitKPhase::Results, _) => self.emit_results(&kernel, emitter, frame, &matmul)?,
-        };
-        let strategy = format!("split-k {phase:?}: {} parts of {} steps", self.cut.parts, self.cut.size);
-        let work = match phase {
-            SplitKPhase::Parts => kernel.work(),
-            SplitKPhase::Results => (self.cut.parts * self.results) as f64,
-        };
-        Kernel::end(emitter, name, launch, (work, strategy))
     }
 
     /// Returns the number of threads that add up the partial sums of one result.

@@ -5,15 +5,21 @@
 //! one moves the elements. The elements of all arrays move unchanged; keys are computed from elements whenever they are
 //! needed.
 
-use xla_hlo::ops::Sort;
-use xla_hlo::{ArrayShape, CompId, ElementType, Module};
+use xla_hlo::ops::Op;
+use xla_hlo::{CompId, ElementType, Result};
 
 use super::{DIGIT_BITS, DIGITS};
+use crate::emitter::Emitter;
+use crate::fused::kernel::Kernel;
+use crate::fused::kernel_plan::KernelPlan;
+use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
 use crate::fused::simt::sort::SortPlan;
+use crate::fused::source::KernelSource;
 use crate::fused::tuning::radix_sort::{
     BUSY_BLOCKS, BYTE_SECONDS, DIGIT_SECONDS, ELEMENT_SECONDS, MERGE_SECONDS, PER_THREAD, SUM_SECONDS, THREADS, WIDEST,
 };
 use crate::lanes::Scalar;
+use crate::target::Target;
 use xla_passes::analysis::element_order::{Key, key_of_comparator};
 
 /// Upper bound of the number of elements: positions are computed in 32 bits.
@@ -50,12 +56,19 @@ pub enum RadixPhase {
     Move,
 }
 
-impl RadixSortPlan {
+impl KernelPlan for RadixSortPlan {
+    type Phase = RadixPhase;
+
+    const NAME: &'static str = "radix-sort";
+    const READS_SOURCE: bool = false;
+
     /// Returns the plan for a sort of arrays. `None` if the comparator is not a comparison of keys, the elements of a
-    /// row are not contiguous, or the merge sort `merge` is faster.
-    pub fn new(module: &Module, sort: &Sort, arrays: &[&ArrayShape], merge: &SortPlan) -> Option<RadixSortPlan> {
+    /// row are not contiguous, or the merge sort is faster.
+    fn new(source: &KernelSource<'_>, target: &Target) -> Option<RadixSortPlan> {
+        let Op::Sort(sort) = source.instruction().op() else { return None };
+        let (arrays, merge) = (source.input_shapes()?, SortPlan::new(source, target)?);
         let first = arrays.first().filter(|first| first.is_static())?;
-        let (keys, key) = key_of_comparator(module, sort.computation)?;
+        let (keys, key) = key_of_comparator(source.module, sort.computation)?;
         let types: Vec<ElementType> = arrays.iter().map(|array| array.element_type()).collect();
         let dims = first.dims();
         let (length, count) = (*dims.get(sort.dimension)? as u64, first.element_count() as u64);
@@ -67,9 +80,53 @@ impl RadixSortPlan {
         let per_thread = PER_THREAD.into_iter().find(fills).unwrap_or(PER_THREAD[PER_THREAD.len() - 1]);
         let plan =
             RadixSortPlan { types, keys, key, length, rows: count / length, per_thread, comparator: sort.computation };
-        (plan.seconds() < plan.merge_seconds(merge)).then_some(plan)
+        (plan.seconds() < plan.merge_seconds(&merge)).then_some(plan)
     }
 
+    fn phases(&self) -> Vec<RadixPhase> {
+        vec![RadixPhase::Count, RadixPhase::Offsets, RadixPhase::Move]
+    }
+
+    fn commands(&self, _: &KernelSource<'_>) -> Vec<PlanCommand<RadixPhase>> {
+        let (count, digits) = (self.types.len(), self.digits().collect::<Vec<u32>>());
+        let first = self.between().count();
+        let [counts, totals] = [first, first + 1].map(PlanArgument::Scratch);
+        // The last launch writes the results; those before it alternate.
+        let place = |launches_left: usize, array: usize| match launches_left {
+            left if left == digits.len() => PlanArgument::Array(array),
+            left if left.is_multiple_of(2) => PlanArgument::Array(count + array),
+            _ => PlanArgument::Scratch(array),
+        };
+        let of_digit = |(done, &begin): (usize, &u32)| {
+            let left = digits.len() - done;
+            let begin = PlanArgument::Number(begin.into());
+            let from = (0..count).map(|array| place(left, array));
+            let to = (0..count).map(|array| place(left - 1, array));
+            [
+                PlanCommand::launch(RadixPhase::Count, [place(left, self.keys), counts, begin]),
+                PlanCommand::launch(RadixPhase::Offsets, [counts, totals]),
+                PlanCommand::launch(RadixPhase::Move, from.chain(to).chain([counts, totals, begin])),
+            ]
+        };
+        digits.iter().enumerate().flat_map(of_digit).collect()
+    }
+
+    /// Returns the sizes of the arrays between launches, then of the counts and of the totals.
+    fn scratch_bytes(&self) -> Vec<usize> {
+        let totals = self.rows * DIGITS * u64::from(COUNTER.bits() / 8);
+        self.between().chain([totals * self.tiles(), totals].map(|bytes| bytes as usize)).collect()
+    }
+
+    fn describe(&self, phase: RadixPhase) -> String {
+        format!("radix sort {phase:?}")
+    }
+
+    fn emit(&self, source: &KernelSource<'_>, phase: RadixPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        self.emit_phase(source.module, phase, emitter, name)
+    }
+}
+
+impl RadixSortPlan {
     /// Estimates the time of all launches in seconds.
     fn seconds(&self) -> f64 {
         // The last tile of a row may be nearly empty.
@@ -93,13 +150,8 @@ impl RadixSortPlan {
     }
 
     /// Returns the first bit of each digit, in the order of the launches.
-    pub fn digits(&self) -> impl Iterator<Item = u32> + use<> {
+    fn digits(&self) -> impl Iterator<Item = u32> + use<> {
         (0..self.key.bits).step_by(DIGIT_BITS as usize)
-    }
-
-    /// Returns the index of the array whose elements have the keys.
-    pub fn keys(&self) -> usize {
-        self.keys
     }
 
     /// Returns the number of elements per block.
@@ -119,21 +171,10 @@ impl RadixSortPlan {
     }
 
     /// Returns the size in bytes of the arrays between launches; none if there is only one digit.
-    pub fn array_bytes(&self) -> impl Iterator<Item = usize> {
+    fn between(&self) -> impl Iterator<Item = usize> {
         let count = (self.rows * self.length) as usize;
         let is_needed = self.key.bits > DIGIT_BITS;
         self.types.iter().filter(move |_| is_needed).map(move |ty| count * ty.byte_width())
-    }
-
-    /// Returns the size in bytes of the counts and of the totals.
-    pub fn count_bytes(&self) -> [usize; 2] {
-        let totals = self.rows * DIGITS * u64::from(COUNTER.bits() / 8);
-        [totals * self.tiles(), totals].map(|bytes| bytes as usize)
-    }
-
-    /// Returns the number of 64-bit words that a launch takes.
-    pub fn words(&self, phase: RadixPhase) -> usize {
-        self.addresses(phase) + phase.numbers()
     }
 
     pub(super) fn addresses(&self, phase: RadixPhase) -> usize {
@@ -155,7 +196,6 @@ impl RadixPhase {
 
 #[cfg(test)]
 mod tests {
-    use xla_hlo::Op;
     use xla_hlo::text::parse_module;
 
     use super::*;
@@ -175,12 +215,8 @@ mod tests {
               ROOT r = ({ty}[{dims}], s32[{dims}]) sort(x, y), dimensions={{{dimension}}}, to_apply=before }}"
         );
         let module = parse_module(&text).unwrap();
-        let entry = module.entry();
-        let root = &entry[entry.root()];
-        let Op::Sort(sort) = root.op() else { panic!("no sort") };
-        let shapes: Vec<_> = root.operands().iter().map(|&id| entry[id].shape().as_array().unwrap()).collect();
-        let merge = SortPlan::new(&module, sort, &shapes).unwrap();
-        RadixSortPlan::new(&module, sort, &shapes, &merge).map(|plan| plan.per_thread)
+        let source = KernelSource::of_operation(&module, module.entry_id(), module.entry().root());
+        RadixSortPlan::new(&source, &Target::nvptx("sm_90").unwrap()).map(|plan| plan.per_thread)
     }
 
     const LESS: &str = "ROOT r = pred[] compare(a, b), direction=LT";

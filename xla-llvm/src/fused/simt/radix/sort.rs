@@ -9,11 +9,18 @@ use super::rank::Mover;
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel_plan::KernelPlan;
 use crate::fused::tuning::radix_sort::THREADS;
 
 impl RadixSortPlan {
-    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
-    pub fn emit(&self, module: &Module, phase: RadixPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+    /// Emits the function of a launch.
+    pub(super) fn emit_phase(
+        &self,
+        module: &Module,
+        phase: RadixPhase,
+        emitter: &Emitter<'_>,
+        name: &str,
+    ) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.addresses(phase), phase.numbers())?;
         let mut s = FusedEmitter::new(emitter, module, self.comparator)?;
         let tiles = self.rows * self.tiles();
@@ -39,6 +46,6 @@ impl RadixSortPlan {
         };
         let launch = Launch { work_items, block: Some(THREADS as u32) };
         let work = (self.rows * self.length) as f64 * 8.0;
-        Kernel::end(emitter, name, launch, (work, format!("radix sort {phase:?}")))
+        Kernel::end(emitter, name, launch, (work, self.describe(phase)))
     }
 }

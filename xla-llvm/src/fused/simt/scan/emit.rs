@@ -1,38 +1,45 @@
 //! Kernels of a scan.
 
-use xla_hlo::{Error, Result, ResultExt};
+use xla_hlo::{Error, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel_plan::KernelPlan;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::simt::scan::block::BlockScan;
 use crate::fused::simt::scan::plan::{ScanPhase, ScanPlan};
-use crate::fused::simt::scan::state;
+use crate::fused::simt::scan::state::ScanState;
 use crate::fused::source::KernelSource;
 
 impl ScanPlan {
-    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
-    pub fn emit(
+    /// Emits [`ScanPhase::Clear`], one thread per word.
+    pub(super) fn emit_clear(
         &self,
+        state: ScanState,
         source: &KernelSource<'_>,
-        phase: ScanPhase,
         emitter: &Emitter<'_>,
         name: &str,
     ) -> Result<Kernel> {
-        let graph = &source.module[source.computation];
-        let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
-        let kernel = match (phase, self.state()) {
-            (ScanPhase::Scan, _) => self.emit_scan(source, emitter, name),
-            (ScanPhase::Clear, Some(state)) => state::emit_clear(state, source, emitter, name),
-            (ScanPhase::Clear, None) => Err(Error::internal("scan has no state to clear")),
-        };
-        kernel.context(context)
+        let frame = emitter.simt_kernel(name, 1, 0)?;
+        let words = frame.pointers[0];
+        let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
+        fused.for_work_items(WorkItems::Thread, state.words(), &mut |s, item| {
+            let at = s.number_of(&AffineExpr::symbol(item))?;
+            let at = s.lanes_of(at);
+            s.emitter.store_lanes(at.int(0), words, at, None);
+            Ok(())
+        })?;
+        let facts = (state.words() as f64, self.describe(ScanPhase::Clear));
+        Kernel::end(emitter, name, Launch::alone(state.words()), facts)
     }
 
-    fn emit_scan(&self, source: &KernelSource<'_>, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
-        let frame = emitter.simt_kernel(name, self.words(ScanPhase::Scan, source), 0)?;
+    /// Emits [`ScanPhase::Scan`].
+    pub(super) fn emit_scan(&self, source: &KernelSource<'_>, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let words = source.inputs.len() + 1 + usize::from(self.tiles > 1);
+        let frame = emitter.simt_kernel(name, words, 0)?;
         let outputs = frame.pointers[source.inputs.len()..].to_vec();
         let mut fused = FusedKernel::new(source)?.bind(emitter, frame.pointers)?;
         let group = WorkItems::Group { threads: self.threads as u32 };
@@ -47,7 +54,6 @@ impl ScanPlan {
         })?;
         let work = self.dims.iter().product::<usize>() as f64 * 4.0;
         let launch = Launch { work_items: self.blocks(), block: Some(self.threads as u32) };
-        let strategy = if self.tiles > 1 { "scan by tiles" } else { "scan by fibers" };
-        Kernel::end(emitter, name, launch, (work, strategy.to_string()))
+        Kernel::end(emitter, name, launch, (work, self.describe(ScanPhase::Scan)))
     }
 }

@@ -1,9 +1,13 @@
 //! Plan of a scan by blocks: one block per fiber, or one per tile of a fiber.
 
-use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, Cumulative, Op, combiner_identity, simple_combiner};
+use xla_hlo::{ElementType, Error, Result};
 
+use crate::emitter::Emitter;
 use crate::fused::core::address::compute_bits;
+use crate::fused::kernel::Kernel;
+use crate::fused::kernel_plan::KernelPlan;
+use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
 use crate::fused::simt::scan::state::ScanState;
 use crate::fused::source::KernelSource;
 use crate::fused::tuning::device::busy_blocks;
@@ -44,13 +48,21 @@ pub enum ScanPhase {
     Scan,
 }
 
-impl ScanPlan {
+impl KernelPlan for ScanPlan {
+    type Phase = ScanPhase;
+
+    const NAME: &'static str = "scan";
+    const READS_SOURCE: bool = true;
+
     /// Returns the plan for a kernel whose root is a scan. `None` for others, and if a kernel with one thread per fiber
     /// is faster.
-    pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<ScanPlan> {
+    fn new(source: &KernelSource<'_>, target: &Target) -> Option<ScanPlan> {
         let graph = &source.module[source.computation];
         let root = &graph[source.root];
         let Op::ReduceWindow(op) = root.op() else { return None };
+        if !source.has_strategy() {
+            return None;
+        }
         let combiner = simple_combiner(&source.module[op.computation])?;
         let array = root.shape().as_array()?;
         let dims = array.dims().to_vec();
@@ -75,6 +87,43 @@ impl ScanPlan {
         Some(if is_tiled { plan.in_tiles(graph.ids().count() as u64, busy_blocks(target)) } else { plan })
     }
 
+    fn phases(&self) -> Vec<ScanPhase> {
+        if self.tiles > 1 { vec![ScanPhase::Clear, ScanPhase::Scan] } else { vec![ScanPhase::Scan] }
+    }
+
+    fn commands(&self, source: &KernelSource<'_>) -> Vec<PlanCommand<ScanPhase>> {
+        let state = self.state().map(|_| 0);
+        let launch = |phase| match phase {
+            ScanPhase::Clear => PlanCommand::launch(phase, PlanArgument::arrays(0, state)),
+            ScanPhase::Scan => PlanCommand::launch(phase, PlanArgument::arrays(source.inputs.len() + 1, state)),
+        };
+        self.phases().into_iter().map(launch).collect()
+    }
+
+    /// Returns the size in bytes of the state words, if blocks communicate.
+    fn scratch_bytes(&self) -> Vec<usize> {
+        self.state().map(|state| state.bytes() as usize).into_iter().collect()
+    }
+
+    fn describe(&self, phase: ScanPhase) -> String {
+        let text = match phase {
+            ScanPhase::Clear => "clears what blocks of a scan tell each other",
+            ScanPhase::Scan if self.tiles > 1 => "scan by tiles",
+            ScanPhase::Scan => "scan by fibers",
+        };
+        text.to_string()
+    }
+
+    fn emit(&self, source: &KernelSource<'_>, phase: ScanPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        match (phase, self.state()) {
+            (ScanPhase::Scan, _) => self.emit_scan(source, emitter, name),
+            (ScanPhase::Clear, Some(state)) => self.emit_clear(state, source, emitter, name),
+            (ScanPhase::Clear, None) => Err(Error::internal("scan has no state to clear")),
+        }
+    }
+}
+
+impl ScanPlan {
     /// Splits fibers into tiles. A tile has the number of iterations whose elements a thread can hold in registers, or
     /// fewer if there were too few blocks for the device.
     fn in_tiles(mut self, instructions: u64, busy: u64) -> ScanPlan {
@@ -91,26 +140,8 @@ impl ScanPlan {
         self
     }
 
-    /// Returns the launches in order.
-    pub fn phases(&self) -> &'static [ScanPhase] {
-        if self.tiles > 1 { &[ScanPhase::Clear, ScanPhase::Scan] } else { &[ScanPhase::Scan] }
-    }
-
-    /// Returns the size in bytes of the state words, if blocks communicate.
-    pub fn state_bytes(&self) -> Option<usize> {
-        self.state().map(|state| state.bytes() as usize)
-    }
-
     pub(super) fn state(&self) -> Option<ScanState> {
         (self.tiles > 1).then(|| ScanState::new(self.ty, self.threads, [self.fibers(), self.tiles]))
-    }
-
-    /// Returns the number of 64-bit words that a launch takes.
-    pub fn words(&self, phase: ScanPhase, source: &KernelSource<'_>) -> usize {
-        match phase {
-            ScanPhase::Clear => 1,
-            ScanPhase::Scan => source.inputs.len() + 1 + usize::from(self.tiles > 1),
-        }
     }
 
     pub(super) fn size(&self) -> u64 {

@@ -10,10 +10,7 @@ use xla_hlo::{ElementType, Result};
 use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::kernel::{Kernel, Launch};
-use crate::fused::loops::affine::{AffineExpr, SymbolId};
-use crate::fused::loops::frame::WorkItems;
-use crate::fused::source::KernelSource;
+use crate::fused::loops::affine::SymbolId;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Atomic, Register};
 
@@ -38,7 +35,7 @@ impl ScanState {
         ScanState { parts: if ty.is_complex() { 2 * real } else { real }, fibers, tiles, group }
     }
 
-    fn words(&self) -> u64 {
+    pub fn words(&self) -> u64 {
         1 + self.parts * self.fibers * (self.tiles + self.groups())
     }
 
@@ -140,24 +137,4 @@ fn halves<'e, 'ctx>(emitter: &'e Emitter<'ctx>, value: Value<'e, 'ctx>) -> Vec<L
         _ => vec![bits.zext(64)],
     });
     halves.collect()
-}
-
-/// Emits a kernel that clears the words, one thread per word.
-pub(super) fn emit_clear(
-    state: ScanState,
-    source: &KernelSource<'_>,
-    emitter: &Emitter<'_>,
-    name: &str,
-) -> Result<Kernel> {
-    let frame = emitter.simt_kernel(name, 1, 0)?;
-    let words = frame.pointers[0];
-    let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
-    fused.for_work_items(WorkItems::Thread, state.words(), &mut |s, item| {
-        let at = s.number_of(&AffineExpr::symbol(item))?;
-        let at = s.lanes_of(at);
-        s.emitter.store_lanes(at.int(0), words, at, None);
-        Ok(())
-    })?;
-    let strategy = "clears what blocks of a scan tell each other";
-    Kernel::end(emitter, name, Launch::alone(state.words()), (state.words() as f64, strategy.to_string()))
 }

@@ -4,6 +4,7 @@
 mod block_copies;
 mod combine;
 mod copies;
+pub(crate) mod in_order;
 pub(crate) mod means;
 mod order;
 pub(crate) mod plan;

@@ -1,12 +1,18 @@
 //! Plan of a scatter by threads: method for colliding updates, launches, and memory.
 
 use inkwell::values::PointerValue;
-use xla_hlo::ops::Scatter;
-use xla_hlo::{ArrayShape, ElementType, Module};
+use xla_hlo::ops::{Op, Scatter};
+use xla_hlo::{ArrayShape, ElementType, Module, Result};
 
+use crate::emitter::Emitter;
+use crate::fused::kernel::Kernel;
+use crate::fused::kernel_plan::KernelPlan;
+use crate::fused::kernel_plan::code::KernelCode;
+use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
 use crate::fused::simt::scatter::block_copies::BlockCopies;
 use crate::fused::simt::scatter::means::{Means, means};
-use crate::fused::simt::sort::SortPlan;
+use crate::fused::simt::sort::{SortPhase, SortPlan};
+use crate::fused::source::KernelSource;
 use crate::fused::support::is_scalar_computation;
 use crate::fused::tuning::scatter::FEW_UPDATES;
 use crate::lanes::{Lanes, Scalar};
@@ -37,7 +43,7 @@ pub(crate) enum Meeting {
 }
 
 /// Launch of a scatter. The words are addresses of the indices, the updates and the results, which initially hold the
-/// inputs; then the address of scratch memory for claims or keys, if [`ThreadedScatter::scratch_bytes`] returns a size.
+/// inputs; then the address of scratch memory for claims or keys, if the scatter has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterPhase {
     /// Clears the claims of all destinations.
@@ -50,6 +56,8 @@ pub enum ScatterPhase {
     Keys,
     /// Combines the updates of each destination, in the order of the sorted keys.
     InOrder,
+    /// Sorts the keys; the code is a [`SortPlan`]'s.
+    Sort(SortPhase),
 }
 
 /// Type of a key.
@@ -73,10 +81,17 @@ pub(crate) struct Place<'e, 'ctx> {
     pub claim: Lanes<'e, 'ctx>,
 }
 
-impl ThreadedScatter {
-    /// Returns the plan of a scatter of operands with these shapes. `None` if there are so few updates in order that
+impl KernelPlan for ThreadedScatter {
+    type Phase = ScatterPhase;
+
+    const NAME: &'static str = "threaded-scatter";
+    const READS_SOURCE: bool = false;
+
+    /// Returns the plan of a `scatter`. `None` if there are so few updates in order that
     /// one thread is faster, if the combiner does not compute scalars, and for arrays too large for keys.
-    pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape], target: &Target) -> Option<ThreadedScatter> {
+    fn new(source: &KernelSource<'_>, target: &Target) -> Option<ThreadedScatter> {
+        let Op::Scatter(op) = source.instruction().op() else { return None };
+        let (module, operands) = (source.module, source.input_shapes()?);
         let count = operands.len() / 2;
         if !is_scalar_computation(module, op.computation) || !operands.iter().all(|shape| shape.is_static()) {
             return None;
@@ -101,6 +116,74 @@ impl ThreadedScatter {
         Some(scatter.with_copies(module, is_of_single, target))
     }
 
+    fn phases(&self) -> Vec<ScatterPhase> {
+        match self.meeting {
+            _ if self.has_claims() => vec![ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
+            Meeting::Apart | Meeting::Each(_) | Meeting::InCopies(..) => vec![ScatterPhase::Combine],
+            Meeting::InOrder => {
+                let sort = self.sort().map_or_else(Vec::new, |sort| sort.phases());
+                let own = [ScatterPhase::Keys, ScatterPhase::InOrder];
+                own.into_iter().chain(sort.into_iter().map(ScatterPhase::Sort)).collect()
+            }
+        }
+    }
+
+    fn commands(&self, source: &KernelSource<'_>) -> Vec<PlanCommand<ScatterPhase>> {
+        let mut commands = copies(source);
+        let Some(sort) = self.sort() else {
+            commands.extend(self.phases().into_iter().map(|phase| self.launch(phase, 0)));
+            return commands;
+        };
+        // The sorted keys are in the first memory. With an even number of merges, the launch that sorts runs writes to
+        // the first memory and reads from the second; with an odd number, it is the reverse.
+        let unsorted = if sort.merges().count().is_multiple_of(2) { 1 } else { 0 };
+        let [operand, result, scratch] = [unsorted, 0, 1].map(|memory| [PlanArgument::Scratch(memory)]);
+        commands.push(self.launch(ScatterPhase::Keys, unsorted));
+        let launches = sort.launches([&operand, &result, &scratch]);
+        commands.extend(launches.into_iter().map(|command| command.map(ScatterPhase::Sort)));
+        commands.push(self.launch(ScatterPhase::InOrder, 0));
+        commands
+    }
+
+    /// Returns the size in bytes of memory for claims or keys, then of the second memory for keys.
+    fn scratch_bytes(&self) -> Vec<usize> {
+        let keys: Vec<usize> = self.sort().iter().flat_map(SortPlan::array_bytes).collect();
+        self.own_bytes().into_iter().chain(keys).collect()
+    }
+
+    fn describe(&self, phase: ScatterPhase) -> String {
+        match self.meeting {
+            Meeting::InCopies(..) => "scatter in copies".to_string(),
+            Meeting::Apart | Meeting::Each(_) | Meeting::InOrder => format!("threaded-scatter {phase:?}"),
+        }
+    }
+
+    fn emit(
+        &self,
+        source: &KernelSource<'_>,
+        phase: ScatterPhase,
+        emitter: &Emitter<'_>,
+        name: &str,
+    ) -> Result<Kernel> {
+        self.emit_phase(source.module, phase, emitter, name)
+    }
+
+    /// Returns the code of a phase; phases of the sort have the code of its plan.
+    fn code<'m>(&self, source: &KernelSource<'m>, phase: ScatterPhase) -> KernelCode<'m> {
+        match (phase, self.sort()) {
+            (ScatterPhase::Sort(phase), Some(sort)) => sort.code(source, phase),
+            _ => KernelCode::of_plan(self.clone(), phase, source.clone()),
+        }
+    }
+}
+
+/// Returns the copies of a scatter's inputs to its results.
+pub(super) fn copies<P>(source: &KernelSource<'_>) -> Vec<PlanCommand<P>> {
+    let inputs = source.inputs.len() / 2;
+    (0..inputs).map(|number| PlanCommand::Copy { operand: number, result: number }).collect()
+}
+
+impl ThreadedScatter {
     /// Switches to copies of the arrays in shared memory if they are faster.
     fn with_copies(mut self, module: &Module, is_of_single: bool, target: &Target) -> ThreadedScatter {
         if let Meeting::Each(means) = &self.meeting
@@ -115,22 +198,13 @@ impl ThreadedScatter {
         self
     }
 
-    /// Returns the launches in order; the sort of the keys runs between them.
-    pub fn phases(&self) -> &'static [ScatterPhase] {
-        match self.meeting {
-            _ if self.has_claims() => &[ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
-            Meeting::Apart | Meeting::Each(_) | Meeting::InCopies(..) => &[ScatterPhase::Combine],
-            Meeting::InOrder => &[ScatterPhase::Keys, ScatterPhase::InOrder],
-        }
-    }
-
     /// Returns the plan for the sort of the keys, if there are keys.
-    pub fn sort(&self) -> Option<SortPlan> {
+    fn sort(&self) -> Option<SortPlan> {
         SortPlan::ascending(KEY, self.elements()).filter(|_| self.meeting == Meeting::InOrder)
     }
 
-    /// Returns the size in bytes of scratch memory, if it is needed.
-    pub fn scratch_bytes(&self) -> Option<usize> {
+    /// Returns the size in bytes of scratch memory for claims or keys, if it is needed.
+    fn own_bytes(&self) -> Option<usize> {
         match self.meeting {
             Meeting::InOrder => Some(self.updates[0].element_count() * KEY.byte_width()),
             _ => self.has_claims().then(|| self.inputs[0].element_count() * self.claim().bits() as usize / 8),
@@ -138,8 +212,15 @@ impl ThreadedScatter {
     }
 
     /// Returns the number of 64-bit words that the kernels take.
-    pub fn words(&self) -> usize {
-        1 + self.updates.len() + self.inputs.len() + usize::from(self.scratch_bytes().is_some())
+    pub(super) fn words(&self) -> usize {
+        1 + self.updates.len() + self.inputs.len() + usize::from(self.own_bytes().is_some())
+    }
+
+    /// Returns the launch of a phase other than a sort, with a scratch memory if the scatter has one.
+    fn launch(&self, phase: ScatterPhase, memory: usize) -> PlanCommand<ScatterPhase> {
+        let inputs = self.inputs.len();
+        let memory = self.own_bytes().map(|_| PlanArgument::Scratch(memory));
+        PlanCommand::launch(phase, (inputs..3 * inputs + 1).map(PlanArgument::Array).chain(memory))
     }
 
     pub(crate) fn has_claims(&self) -> bool {

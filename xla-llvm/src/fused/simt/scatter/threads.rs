@@ -13,6 +13,7 @@ use crate::emitter::Emitter;
 use crate::fused::core::convolution::zero;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel_plan::KernelPlan;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::scatter_plan::ScatterPlan;
@@ -23,8 +24,14 @@ use crate::lanes::Lanes;
 use crate::simt::Atomic;
 
 impl ThreadedScatter {
-    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
-    pub fn emit(&self, module: &Module, phase: ScatterPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+    /// Emits the function of a launch other than a sort.
+    pub(super) fn emit_phase(
+        &self,
+        module: &Module,
+        phase: ScatterPhase,
+        emitter: &Emitter<'_>,
+        name: &str,
+    ) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.words(), 0)?;
         let (arrays, scratch) = frame.pointers.split_at(1 + self.updates.len() + self.inputs.len());
         let (indices, arrays) = arrays
@@ -38,7 +45,7 @@ impl ThreadedScatter {
         let mut fused = FusedEmitter::new(emitter, module, self.op.computation)?;
         if let Meeting::InCopies(means, copies) = &self.meeting {
             self.combine_in_copies(&mut fused, &plan, *indices, arrays, (means, *copies))?;
-            return Kernel::end(emitter, name, copies.launch(), (elements as f64, "scatter in copies".to_string()));
+            return Kernel::end(emitter, name, copies.launch(), (elements as f64, self.describe(phase)));
         }
         if work_items > 0 {
             fused.for_work_items(WorkItems::Thread, work_items, &mut |s, item| {
@@ -51,7 +58,7 @@ impl ThreadedScatter {
                         Ok(())
                     }
                     (ScatterPhase::InOrder, &[keys]) => self.combine_in_order(s, &plan, arrays, keys, number),
-                    (ScatterPhase::Keys | ScatterPhase::InOrder, _) => {
+                    (ScatterPhase::Keys | ScatterPhase::InOrder | ScatterPhase::Sort(_), _) => {
                         Err(Error::internal(format!("scatter phase {phase:?} has no memory for its keys")))
                     }
                     (ScatterPhase::Forget | ScatterPhase::Claim | ScatterPhase::Combine, claims) => {
@@ -64,8 +71,7 @@ impl ThreadedScatter {
                 }
             })?;
         }
-        let strategy = format!("threaded-scatter {phase:?}");
-        Kernel::end(emitter, name, Launch::alone(work_items), (elements as f64, strategy))
+        Kernel::end(emitter, name, Launch::alone(work_items), (elements as f64, self.describe(phase)))
     }
 
     /// Emits the work of a launch for an element of the updates whose window is within the array.

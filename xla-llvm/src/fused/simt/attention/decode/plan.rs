@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use xla_hlo::{ElementType, Result, ResultExt};
+use xla_hlo::{ElementType, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::kernel::Kernel;
+use crate::fused::kernel_plan::KernelPlan;
+use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
 use crate::fused::loops::frame::Frame;
 use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::matmul::cut::Cut;
@@ -50,12 +52,16 @@ pub enum AttentionPhase {
     Results,
 }
 
-impl AttentionDecode {
-    /// Returns the plan for a kernel that is an attention with few queries. `None` for others, and for a target without
-    /// threads.
-    pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<AttentionDecode> {
+impl KernelPlan for AttentionDecode {
+    type Phase = AttentionPhase;
+
+    const NAME: &'static str = "attention-decode";
+    const READS_SOURCE: bool = true;
+
+    /// Returns the plan for a kernel that is an attention with few queries.
+    fn new(source: &KernelSource<'_>, target: &Target) -> Option<AttentionDecode> {
         target.simt()?;
-        let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
+        let kernel = FusedKernel::of_elements(source)?;
         let kernel = kernel.attention_kernel()?;
         let (keys, values) = (kernel.sides()[1], kernel.sides()[2]);
         let bytes = kernel.scores.bytes[keys as usize];
@@ -84,50 +90,61 @@ impl AttentionDecode {
         Some(plan)
     }
 
-    /// Returns the launches in order.
-    pub fn phases(&self) -> &'static [AttentionPhase] {
-        if self.cut.parts > 1 { &[AttentionPhase::Parts, AttentionPhase::Results] } else { &[AttentionPhase::Whole] }
-    }
-
-    /// Returns the size in bytes of scratch memory, if it is needed.
-    pub fn scratch_bytes(&self) -> Option<usize> {
-        let rows = self.cut.parts * self.batches * self.queries;
-        (self.cut.parts > 1).then_some((rows * self.row()) as usize * size_of::<f32>())
-    }
-
-    /// Returns the number of 64-bit words that a launch takes.
-    pub fn words(&self, phase: AttentionPhase, source: &KernelSource<'_>) -> usize {
-        match phase {
-            AttentionPhase::Whole => source.pointer_count(),
-            AttentionPhase::Parts => source.inputs.len() + 1,
-            AttentionPhase::Results => source.pointer_count() + 1,
+    fn phases(&self) -> Vec<AttentionPhase> {
+        match self.cut.parts {
+            1 => vec![AttentionPhase::Whole],
+            _ => vec![AttentionPhase::Parts, AttentionPhase::Results],
         }
     }
 
-    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
-    pub fn emit(
+    fn commands(&self, source: &KernelSource<'_>) -> Vec<PlanCommand<AttentionPhase>> {
+        let (inputs, arrays) = (source.inputs.len(), source.pointer_count());
+        let launch = |phase| match phase {
+            AttentionPhase::Whole => PlanCommand::launch(phase, PlanArgument::arrays(arrays, None)),
+            AttentionPhase::Parts => PlanCommand::launch(phase, PlanArgument::arrays(inputs, Some(0))),
+            AttentionPhase::Results => PlanCommand::launch(phase, PlanArgument::arrays(arrays, Some(0))),
+        };
+        self.phases().into_iter().map(launch).collect()
+    }
+
+    fn scratch_bytes(&self) -> Vec<usize> {
+        let rows = self.cut.parts * self.batches * self.queries;
+        (self.cut.parts > 1).then_some((rows * self.row()) as usize * size_of::<f32>()).into_iter().collect()
+    }
+
+    fn describe(&self, phase: AttentionPhase) -> String {
+        format!("attention-decode {phase:?}: {self}")
+    }
+
+    fn emit(
         &self,
         source: &KernelSource<'_>,
         phase: AttentionPhase,
         emitter: &Emitter<'_>,
         name: &str,
     ) -> Result<Kernel> {
-        let graph = &source.module[source.computation];
-        let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
-        let body = || {
-            let frame = Frame::open(emitter, name, self.words(phase, source))?;
-            let kernel = FusedKernel::new(source)?;
-            let launch = match phase {
-                AttentionPhase::Whole | AttentionPhase::Parts => kernel.emit_attention_decode(emitter, frame, *self)?,
-                AttentionPhase::Results => kernel.emit_attention_results(emitter, frame, *self)?,
-            };
-            let work = match phase {
-                AttentionPhase::Whole | AttentionPhase::Parts => kernel.work(),
-                AttentionPhase::Results => (self.cut.parts * self.batches * self.queries * self.row()) as f64,
-            };
-            Kernel::end(emitter, name, launch, (work, format!("attention-decode {phase:?}: {self}")))
+        let frame = Frame::open(emitter, name, self.words(phase, source))?;
+        let kernel = FusedKernel::new(source)?;
+        let launch = match phase {
+            AttentionPhase::Whole | AttentionPhase::Parts => kernel.emit_attention_decode(emitter, frame, *self)?,
+            AttentionPhase::Results => kernel.emit_attention_results(emitter, frame, *self)?,
         };
-        body().context(context)
+        let work = match phase {
+            AttentionPhase::Whole | AttentionPhase::Parts => kernel.work(),
+            AttentionPhase::Results => (self.cut.parts * self.batches * self.queries * self.row()) as f64,
+        };
+        Kernel::end(emitter, name, launch, (work, self.describe(phase)))
+    }
+}
+
+impl AttentionDecode {
+    /// Returns the number of 64-bit words that a launch takes.
+    fn words(&self, phase: AttentionPhase, source: &KernelSource<'_>) -> usize {
+        match phase {
+            AttentionPhase::Whole => source.pointer_count(),
+            AttentionPhase::Parts => source.inputs.len() + 1,
+            AttentionPhase::Results => source.pointer_count() + 1,
+        }
     }
 
     /// Number of threads per block.

@@ -1,0 +1,88 @@
+//! Command sequences whose kernels are not generated yet, so that their launches have no number of blocks.
+
+use xla_hlo::Result;
+use xla_llvm::fused::{Kernel, LaunchPlan, PlanArgument, PlanCommand};
+use xla_service::thunks::LoweringContext;
+
+use super::Kernels;
+use crate::lowering::codegen::blocks;
+use crate::program::commands::{Choice, Command, CommandSequence, KernelArgument, LibraryCommand};
+use crate::program::library_call::LibraryCall;
+
+/// Number of blocks of a launch whose kernel is not generated yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NotGenerated;
+
+impl CommandSequence<NotGenerated> {
+    /// Returns the commands of a plan, and numbers its kernels. Omits copies of an operand to its own memory.
+    pub fn of_plan<'m>(kernels: &mut Kernels<'m>, cx: &LoweringContext<'_>, plan: LaunchPlan<'m>) -> Self {
+        let LaunchPlan { scratch, rng_delta, codes, commands } = plan;
+        let numbers: Vec<usize> = codes.into_iter().map(|code| kernels.number(code)).collect();
+        let commands = commands.into_iter().filter_map(|command| match command {
+            PlanCommand::Launch { function, arguments } => {
+                let arguments = arguments.into_iter().map(KernelArgument::from).collect();
+                Some(kernels.launch(numbers[function], arguments))
+            }
+            PlanCommand::Copy { operand, result } => {
+                let is_moved = cx.operands[operand].slice != cx.results[result].slice;
+                is_moved.then_some(Command::Copy { from: operand, to: cx.operands.len() + result })
+            }
+        });
+        CommandSequence { scratch, rng_delta, commands: commands.collect() }
+    }
+
+    /// Returns the library call among the commands, of which there is at most one.
+    pub fn library_call(&self) -> Option<&LibraryCall> {
+        self.commands.iter().find_map(|command| match command {
+            Command::Library(library) => Some(&library.call),
+            Command::Launch { .. } | Command::Copy { .. } | Command::Choice(_) => None,
+        })
+    }
+
+    /// Returns the commands with the numbers of blocks of the generated kernels, without launches that have no work.
+    pub fn generated(&self, kernels: &[Kernel]) -> Result<CommandSequence> {
+        let (scratch, rng_delta) = (self.scratch.clone(), self.rng_delta);
+        Ok(CommandSequence { scratch, rng_delta, commands: generated(&self.commands, kernels)? })
+    }
+}
+
+fn generated(planned: &[Command<NotGenerated>], kernels: &[Kernel]) -> Result<Vec<Command>> {
+    let mut commands = Vec::with_capacity(planned.len());
+    for command in planned {
+        match command {
+            Command::Copy { from, to } => commands.push(Command::Copy { from: *from, to: *to }),
+            Command::Launch { function, blocks: NotGenerated, arguments } => {
+                let (function, arguments) = (*function, arguments.clone());
+                let blocks = blocks(&kernels[function])?;
+                if blocks > 0 {
+                    commands.push(Command::Launch { function, blocks, arguments });
+                }
+            }
+            Command::Library(library) => commands.push(Command::Library(Box::new(LibraryCommand {
+                call: library.call.clone(),
+                arrays: library.arrays.clone(),
+                before: generated(&library.before, kernels)?,
+                then: generated(&library.then, kernels)?,
+                otherwise: generated(&library.otherwise, kernels)?,
+            }))),
+            Command::Choice(choice) => commands.push(Command::Choice(Box::new(Choice {
+                name: choice.name.clone(),
+                terms: choice.terms,
+                precision: choice.precision,
+                ways: choice.ways.iter().map(|way| generated(way, kernels)).collect::<Result<_>>()?,
+            }))),
+        }
+    }
+    Ok(commands)
+}
+
+impl From<PlanArgument> for KernelArgument {
+    fn from(argument: PlanArgument) -> KernelArgument {
+        match argument {
+            PlanArgument::Array(number) => KernelArgument::Array(number),
+            PlanArgument::Scratch(number) => KernelArgument::Scratch(number),
+            PlanArgument::Counter(half) => KernelArgument::Counter(half),
+            PlanArgument::Number(number) => KernelArgument::Number(number),
+        }
+    }
+}
