@@ -11,13 +11,13 @@ use xla_llvm::target::Target;
 use xla_service::CompileOptions;
 use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext};
 
+use crate::lowering::codegen::blocks;
 use crate::lowering::kernels::alternatives::with_alternatives;
 use crate::lowering::kernels::helper::HelperProgram;
-use crate::lowering::kernels::planned::NotGenerated;
 use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::compiled_for;
 use crate::program::library_call::LibraryCall;
-use kernels::Kernels;
+use kernels::{Kernels, NotGenerated};
 use libraries::RecognizedCall;
 
 /// Collector of the kernels and command sequences that thunks refer to.
@@ -53,7 +53,7 @@ impl<'m> GpuLowering<'m> {
 
     /// Returns the command sequences, by [`KernelRef::index`] or [`LibraryRef::index`], once the kernels are generated.
     pub fn command_sequences(&self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
-        self.plans.iter().map(|plan| plan.generated(kernels)).collect()
+        self.plans.iter().map(|plan| plan.generated(&|function| blocks(&kernels[function]))).collect()
     }
 
     /// Plans the launches of a fusion or another instruction, by the first kind of kernel that has a plan for it. A

@@ -45,8 +45,8 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         Ok(kernel)
     }
 
-    /// Returns the kernel of a source that a [strategy](KernelSource::has_strategy) can compute, unless its results have
-    /// no elements.
+    /// Returns the kernel of a source that a [strategy](KernelSource::has_strategy) can compute. `None` if its results
+    /// have no elements.
     pub fn of_elements(source: &'a KernelSource<'m>) -> Option<Self> {
         let kernel = if source.has_strategy() { FusedKernel::new(source).ok() } else { None };
         kernel.filter(|kernel| !kernel.dims.contains(&0))
@@ -56,7 +56,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         &self.source.module[self.source.computation]
     }
 
-    /// Returns the dimensions of the loops: those of the largest result, or of the slice that is written in place.
+    /// Returns the dimensions of the loops, from the largest result or from the slice that is written in place.
     fn loop_dims(&self) -> Result<Vec<usize>> {
         if self.source.in_place {
             let update = self.graph()[self.source.root].operand(1);

@@ -201,7 +201,7 @@ impl<'m> KernelSource<'m> {
         format!("%{} in {}", self.name(), self.module[self.computation].name())
     }
 
-    /// Returns the shapes of the inputs, all of which are arrays; `None` if one is not.
+    /// Returns the shapes of the inputs; `None` if one is not an array.
     pub(crate) fn input_shapes(&self) -> Option<Vec<&'m ArrayShape>> {
         let graph = &self.module[self.computation];
         self.inputs.iter().map(|&id| graph[id].shape().as_array()).collect()

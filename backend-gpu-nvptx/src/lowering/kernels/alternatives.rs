@@ -1,11 +1,10 @@
-//! Tiled matmuls with alternatives, of which autotuning measures the fastest.
+//! Tiled matmuls with alternatives; autotuning measures the fastest.
 
 use xla_llvm::fused::{KernelSource, MatmulAlternatives};
 use xla_llvm::target::Target;
 use xla_service::thunks::LoweringContext;
 
-use super::Kernels;
-use super::planned::NotGenerated;
+use super::{Kernels, NotGenerated};
 use crate::program::commands::{Choice, Command, CommandSequence};
 use crate::program::library_call::matmul::Precision;
 

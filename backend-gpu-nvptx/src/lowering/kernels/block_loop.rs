@@ -6,8 +6,7 @@ use xla_llvm::target::Target;
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, LoopContext, LoopRounds, LoopStep};
 
-use super::Kernels;
-use super::planned::NotGenerated;
+use super::{Kernels, NotGenerated};
 use crate::program::commands::{CommandSequence, KernelArgument};
 
 /// Plans the launch of a loop. `None` for a loop that is better launched step by step; the reason is logged.

@@ -9,8 +9,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use xla_llvm::fused::{KernelCode, KernelTable};
 
-use crate::lowering::kernels::planned::NotGenerated;
 use crate::program::commands::{Command, KernelArgument};
+
+/// Number of blocks of a launch whose kernel is not generated yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NotGenerated;
 
 /// Kernels of a program, without duplicates.
 #[derive(Debug, Default)]

@@ -1,17 +1,12 @@
 //! Command sequences whose kernels are not generated yet, so that their launches have no number of blocks.
 
 use xla_hlo::Result;
-use xla_llvm::fused::{Kernel, LaunchPlan, PlanArgument, PlanCommand};
+use xla_llvm::fused::{LaunchPlan, PlanArgument, PlanCommand};
 use xla_service::thunks::LoweringContext;
 
-use super::Kernels;
-use crate::lowering::codegen::blocks;
+use super::{Kernels, NotGenerated};
 use crate::program::commands::{Choice, Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::library_call::LibraryCall;
-
-/// Number of blocks of a launch whose kernel is not generated yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct NotGenerated;
 
 impl CommandSequence<NotGenerated> {
     /// Returns the commands of a plan, and numbers its kernels. Omits copies of an operand to its own memory.
@@ -31,7 +26,7 @@ impl CommandSequence<NotGenerated> {
         CommandSequence { scratch, rng_delta, commands: commands.collect() }
     }
 
-    /// Returns the library call among the commands, of which there is at most one.
+    /// Returns the library call among the commands, if there is one; there are never two.
     pub fn library_call(&self) -> Option<&LibraryCall> {
         self.commands.iter().find_map(|command| match command {
             Command::Library(library) => Some(&library.call),
@@ -39,21 +34,21 @@ impl CommandSequence<NotGenerated> {
         })
     }
 
-    /// Returns the commands with the numbers of blocks of the generated kernels, without launches that have no work.
-    pub fn generated(&self, kernels: &[Kernel]) -> Result<CommandSequence> {
+    /// Returns the commands with the number of blocks of each generated kernel, without launches of no block.
+    pub fn generated(&self, blocks: &dyn Fn(usize) -> Result<u32>) -> Result<CommandSequence> {
         let (scratch, rng_delta) = (self.scratch.clone(), self.rng_delta);
-        Ok(CommandSequence { scratch, rng_delta, commands: generated(&self.commands, kernels)? })
+        Ok(CommandSequence { scratch, rng_delta, commands: generated(&self.commands, blocks)? })
     }
 }
 
-fn generated(planned: &[Command<NotGenerated>], kernels: &[Kernel]) -> Result<Vec<Command>> {
+fn generated(planned: &[Command<NotGenerated>], blocks: &dyn Fn(usize) -> Result<u32>) -> Result<Vec<Command>> {
     let mut commands = Vec::with_capacity(planned.len());
     for command in planned {
         match command {
             Command::Copy { from, to } => commands.push(Command::Copy { from: *from, to: *to }),
             Command::Launch { function, blocks: NotGenerated, arguments } => {
                 let (function, arguments) = (*function, arguments.clone());
-                let blocks = blocks(&kernels[function])?;
+                let blocks = blocks(function)?;
                 if blocks > 0 {
                     commands.push(Command::Launch { function, blocks, arguments });
                 }
@@ -61,15 +56,15 @@ fn generated(planned: &[Command<NotGenerated>], kernels: &[Kernel]) -> Result<Ve
             Command::Library(library) => commands.push(Command::Library(Box::new(LibraryCommand {
                 call: library.call.clone(),
                 arrays: library.arrays.clone(),
-                before: generated(&library.before, kernels)?,
-                then: generated(&library.then, kernels)?,
-                otherwise: generated(&library.otherwise, kernels)?,
+                before: generated(&library.before, blocks)?,
+                then: generated(&library.then, blocks)?,
+                otherwise: generated(&library.otherwise, blocks)?,
             }))),
             Command::Choice(choice) => commands.push(Command::Choice(Box::new(Choice {
                 name: choice.name.clone(),
                 terms: choice.terms,
                 precision: choice.precision,
-                ways: choice.ways.iter().map(|way| generated(way, kernels)).collect::<Result<_>>()?,
+                ways: choice.ways.iter().map(|way| generated(way, blocks)).collect::<Result<_>>()?,
             }))),
         }
     }

@@ -12,7 +12,10 @@ use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::axes::Axis;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
 use crate::fused::core::address::strides_of;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId, position};
+use crate::fused::loops::frame::Frame;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::register_tiles::{
     ALIASING, BLOCK_BYTES, COLUMNS_ALONG_K, ITEMS_A_THREAD, LATENCY, LEAST_K_VECTORS, LEAST_PANELS, LEAST_TILES,
     LEAST_WORK, MOST_VECTORS, NEAR_BYTES, PART, REDUCING, SUMS_BYTES,
@@ -71,6 +74,25 @@ struct Arrays {
     /// Position in memory of each operand whose elements are all in memory.
     operands: [Option<AffineExpr>; 2],
     result: AffineExpr,
+}
+
+impl Strategy for RegisterTiles {
+    fn names() -> &'static [&'static str] {
+        &["register-tiles"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<RegisterTiles>> {
+        choice.kernel.register_tiles(choice.emitter)
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_register_tiles(emitter, frame, self).map(Launch::alone)
+    }
 }
 
 impl RegisterTiles {

@@ -4,14 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use xla_hlo::{Result, ResultExt};
+use xla_hlo::Result;
 
-use super::KernelPlan;
 use crate::emitter::Emitter;
 use crate::fused::kernel::Kernel;
 use crate::fused::source::KernelSource;
 
-/// Origin of a kernel's code: a phase of a [`KernelPlan`], or a program of a backend.
+/// Origin of a kernel's code: a phase of a [`KernelPlan`](super::KernelPlan), or a program of a backend.
 pub trait KernelFunction<'m>: fmt::Debug + Send + Sync {
     /// Emits the function into the emitter's module.
     fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel>;
@@ -47,11 +46,6 @@ pub struct KernelCode<'m> {
 }
 
 impl<'m> KernelCode<'m> {
-    /// Returns the code of a phase of a plan.
-    pub(crate) fn of_plan<P: KernelPlan>(plan: P, phase: P::Phase, source: KernelSource<'m>) -> KernelCode<'m> {
-        KernelCode::new(PlanCode { function: (plan, phase), source })
-    }
-
     /// Creates the code of a function.
     pub fn new(function: impl KernelFunction<'m> + 'm) -> KernelCode<'m> {
         KernelCode { function: Arc::new(function) }
@@ -76,31 +70,5 @@ impl<'m> KernelCode<'m> {
     pub fn is_same(&self, other: &KernelCode<'_>) -> bool {
         let identities = self.function.identity().zip(other.function.identity());
         identities.is_some_and(|(own, other)| own.is_same(other))
-    }
-}
-
-/// Phase of a plan.
-#[derive(Debug)]
-struct PlanCode<'m, P: KernelPlan> {
-    function: (P, P::Phase),
-    source: KernelSource<'m>,
-}
-
-impl<'m, P: KernelPlan> KernelFunction<'m> for PlanCode<'m, P> {
-    fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
-        let (plan, phase) = &self.function;
-        plan.emit(&self.source, *phase, emitter, name).context(|| self.source.context())
-    }
-
-    fn label(&self) -> &str {
-        P::label(&self.source)
-    }
-
-    fn source(&self) -> Option<&KernelSource<'m>> {
-        P::READS_SOURCE.then_some(&self.source)
-    }
-
-    fn identity(&self) -> Option<&dyn Identity> {
-        Some(&self.function)
     }
 }

@@ -6,7 +6,7 @@ use crate::fused::simt;
 use crate::fused::source::KernelSource;
 use crate::target::Target;
 
-/// Kinds of kernels in the order in which they are tried: the first one that returns a plan is used.
+/// Kinds of kernels, the more general ones after the others: the first one that returns a plan is used.
 pub const KERNEL_KINDS: &[KernelKind] = &[
     KernelKind::of::<simt::attention::decode::plan::AttentionDecode>(),
     KernelKind::of::<simt::scan::plan::ScanPlan>(),

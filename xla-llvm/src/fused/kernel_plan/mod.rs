@@ -1,28 +1,30 @@
 //! Kinds of kernels: each is a plan of launches for one instruction or fusion, with the scratch memory between them.
 //!
 //! ```text
-//! mod.rs     the trait that each kind implements
-//! kinds.rs   the list of kinds, in the order in which they are tried
-//! launch.rs  a plan without its type: code of the kernels, and commands
-//! code.rs    code of a kernel that is emitted later, and its identity
-//! single.rs  the kind for everything else: one kernel, by one of the strategies
+//! mod.rs      the trait that each kind implements
+//! kinds.rs    the list of kinds; the first one that applies is used
+//! launch.rs   a plan without its type: code of the kernels, and commands
+//! command.rs  launches and copies, with their arguments
+//! code.rs     code of a kernel that is emitted later, and its identity
+//! single.rs   the kind for everything else: one kernel, by one of the strategies
 //! ```
 
 pub(crate) mod code;
+pub(crate) mod command;
 pub(crate) mod kinds;
 pub(crate) mod launch;
 pub(crate) mod single;
 
 use std::fmt;
 
-use xla_hlo::Result;
+use xla_hlo::{Result, ResultExt};
 
 use crate::emitter::Emitter;
 use crate::fused::kernel::Kernel;
 use crate::fused::source::KernelSource;
 use crate::target::Target;
-use code::KernelCode;
-use launch::PlanCommand;
+use code::{Identity, KernelCode, KernelFunction};
+use command::PlanCommand;
 
 /// Kind of kernel for targets with threads: its work as one or several launches, each of one phase.
 ///
@@ -53,7 +55,7 @@ pub trait KernelPlan: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     }
 
     /// Returns the increment of the device's random counter, if random numbers are drawn.
-    fn rng_delta(&self) -> Option<i64> {
+    fn rng_delta(&self, _: &KernelSource<'_>) -> Option<i64> {
         None
     }
 
@@ -71,6 +73,37 @@ pub trait KernelPlan: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// Returns the code of a phase. A plan that contains another one returns that plan's code for its phases.
     fn code<'m>(&self, source: &KernelSource<'m>, phase: Self::Phase) -> KernelCode<'m> {
-        KernelCode::of_plan(self.clone(), phase, source.clone())
+        own_code(self, phase, source)
+    }
+}
+
+/// Returns the code of a phase that is the plan's own.
+pub(crate) fn own_code<'m, P: KernelPlan>(plan: &P, phase: P::Phase, source: &KernelSource<'m>) -> KernelCode<'m> {
+    KernelCode::new(PlanCode { function: (plan.clone(), phase), source: source.clone() })
+}
+
+/// Phase of a plan.
+#[derive(Debug)]
+struct PlanCode<'m, P: KernelPlan> {
+    function: (P, P::Phase),
+    source: KernelSource<'m>,
+}
+
+impl<'m, P: KernelPlan> KernelFunction<'m> for PlanCode<'m, P> {
+    fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let (plan, phase) = &self.function;
+        plan.emit(&self.source, *phase, emitter, name).context(|| self.source.context())
+    }
+
+    fn label(&self) -> &str {
+        P::label(&self.source)
+    }
+
+    fn source(&self) -> Option<&KernelSource<'m>> {
+        P::READS_SOURCE.then_some(&self.source)
+    }
+
+    fn identity(&self) -> Option<&dyn Identity> {
+        Some(&self.function)
     }
 }

@@ -3,13 +3,13 @@
 use xla_hlo::Result;
 
 use super::KernelPlan;
-use super::launch::{PlanArgument, PlanCommand};
+use super::command::{PlanArgument, PlanCommand};
 use crate::emitter::Emitter;
 use crate::fused::emit::emit_function;
 use crate::fused::kernel::Kernel;
 use crate::fused::simt::matmul::tiling::Tiling;
 use crate::fused::source::KernelSource;
-use crate::fused::strategy::Strategy;
+use crate::fused::strategy::list::Chosen;
 use crate::target::Target;
 
 /// Plan of a fusion, or of an operation that is a [kernel root](crate::fused::is_kernel_root), as one kernel.
@@ -44,6 +44,6 @@ impl KernelPlan for SingleKernel {
     }
 
     fn emit(&self, source: &KernelSource<'_>, (): (), emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
-        emit_function(emitter, source, name, self.tiling.map(Strategy::Matmul))
+        emit_function(emitter, source, name, self.tiling.map(Chosen::new))
     }
 }

@@ -12,10 +12,12 @@ use xla_hlo::{ElementType, Error, InstrId, Result};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::vector::{LEAST_COLUMNS, LEAST_ROWS};
 use crate::fused::tuning::{REDUCE_REGISTERS, fitting};
 use crate::fused::value::Source;
@@ -53,15 +55,31 @@ impl FiberKind {
     }
 }
 
-impl Fibers {
-    /// Returns the strategy's name as printed in dumps.
-    pub fn name(&self) -> &'static str {
+impl Strategy for Fibers {
+    fn names() -> &'static [&'static str] {
+        &["vector-column-reduce", "vector-matrix", "sequential-scan", "select-and-scatter"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<Fibers>> {
+        choice.kernel.fibers(choice.target())
+    }
+
+    fn name(&self) -> &'static str {
         match self.kind {
             FiberKind::ColumnReduce => "vector-column-reduce",
             FiberKind::VectorMatrix => "vector-matrix",
             FiberKind::Scan => "sequential-scan",
             FiberKind::SelectAndScatter => "select-and-scatter",
         }
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_fibers(emitter, frame, self).map(Launch::alone)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod copy;
 pub(crate) mod fibers;
+mod row_sort;
 pub(crate) mod scalar_loop;
 pub(crate) mod scan;
 pub(crate) mod scatter;

@@ -3,6 +3,8 @@
 //! One loop nest: the batch dimensions in row-major order, so that each element receives its updates in that order;
 //! then the dimensions of a window; then the lanes of a run.
 
+use std::fmt;
+
 use xla_hlo::ops::{Op, Scatter};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};
 
@@ -11,13 +13,43 @@ use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::compute_bits;
 use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::range::Range;
 use crate::fused::scatter_plan::{Apart, ScatterPlan};
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::fitting;
 use crate::fused::value::Source;
 use crate::lanes::Lanes;
+
+/// Scatter of update windows: sequential, except between windows that are known to be disjoint.
+pub(crate) struct WindowScatter;
+
+impl fmt::Display for WindowScatter {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+impl Strategy for WindowScatter {
+    fn names() -> &'static [&'static str] {
+        &["scatter"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<WindowScatter>> {
+        Ok(matches!(choice.root(), Op::Scatter(_)).then_some(WindowScatter))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_scatter(emitter, frame).map(Launch::alone)
+    }
+}
 
 impl FusedKernel<'_, '_> {
     /// Emits the body of a scatter's function, as described by [`crate::fused::emit_kernel`], and returns the number of

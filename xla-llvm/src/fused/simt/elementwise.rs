@@ -8,10 +8,12 @@ use xla_passes::analysis::kernel_needs::peak_registers;
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, outer_variables};
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::device::few_threads;
 use crate::fused::tuning::threads::{LARGE, MOST_INSTRUCTIONS, MOST_REGISTERS};
 use crate::fused::value::SymbolValue;
@@ -28,6 +30,25 @@ pub(crate) struct ThreadLoops {
 impl fmt::Display for ThreadLoops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} elements a thread", self.plan, self.width)
+    }
+}
+
+impl Strategy for ThreadLoops {
+    fn names() -> &'static [&'static str] {
+        &["thread-loops"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<ThreadLoops>> {
+        Ok(Some(choice.kernel.thread_loops(choice.loop_plan()?, choice.target())))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_thread_loops(emitter, frame, self).map(Launch::alone)
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod radix;
 pub(crate) mod random_counter;
 mod register_row;
 pub(crate) mod row_reduce;
+pub(crate) mod row_shape;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod small_matrix;

@@ -1,6 +1,6 @@
 //! Kernel that stores the random counter, which the host advances when it sends the launch.
 //!
-//! So all programs of a device draw from one counter, in the order in which they are sent, even if the host evaluates
+//! All programs of a device therefore draw from one counter, in the order of their launches, even if the host evaluates
 //! parts of them.
 
 use xla_hlo::Result;
@@ -10,23 +10,13 @@ use crate::denormals::Denormals;
 use crate::emitter::Emitter;
 use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::source::KernelSource;
 use crate::target::Target;
 
 /// Plan of an `rng-get-and-update-state`. The words are the address of the result, and the halves of the counter.
-#[derive(Clone, Debug)]
-pub struct RandomCounter {
-    /// Increment of the counter.
-    delta: i64,
-}
-
-/// The increment is not part of the code.
-impl PartialEq for RandomCounter {
-    fn eq(&self, _: &RandomCounter) -> bool {
-        true
-    }
-}
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomCounter;
 
 impl KernelPlan for RandomCounter {
     type Phase = ();
@@ -35,10 +25,7 @@ impl KernelPlan for RandomCounter {
     const READS_SOURCE: bool = false;
 
     fn new(source: &KernelSource<'_>, _: &Target) -> Option<RandomCounter> {
-        match source.instruction().op() {
-            Op::RngGetAndUpdateState(op) => Some(RandomCounter { delta: op.delta }),
-            _ => None,
-        }
+        matches!(source.instruction().op(), Op::RngGetAndUpdateState(_)).then_some(RandomCounter)
     }
 
     fn phases(&self) -> Vec<()> {
@@ -50,8 +37,11 @@ impl KernelPlan for RandomCounter {
         vec![PlanCommand::launch((), arguments)]
     }
 
-    fn rng_delta(&self) -> Option<i64> {
-        Some(self.delta)
+    fn rng_delta(&self, source: &KernelSource<'_>) -> Option<i64> {
+        match source.instruction().op() {
+            Op::RngGetAndUpdateState(op) => Some(op.delta),
+            _ => None,
+        }
     }
 
     fn describe(&self, (): ()) -> String {

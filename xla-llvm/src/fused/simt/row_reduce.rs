@@ -15,20 +15,13 @@ use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables, turn_variables};
 use crate::fused::mode::ThreadGroup;
 use crate::fused::results::Computed;
+use crate::fused::simt::row_shape::RowShape;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::device::many_threads;
-use crate::fused::tuning::row_reduce::{LARGEST, LEAST_REDUCTION, MOST_MEMBERS, PER_THREAD, WARPS};
+use crate::fused::tuning::row_reduce::{MOST_MEMBERS, PER_THREAD, WARPS};
 use crate::lanes::Lanes;
 use crate::simt::WARP;
 use crate::target::Target;
-
-/// Rows of a kernel: the dimensions that index them, and the threads that compute one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowShape {
-    /// Number of leading dimensions that index rows; the others are within a row.
-    pub rows: usize,
-    /// Number of threads per group.
-    pub threads: u32,
-}
 
 /// Loops over rows, and the thread group of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,48 +36,64 @@ impl fmt::Display for RowReduce {
     }
 }
 
+impl Strategy for RowReduce {
+    fn names() -> &'static [&'static str] {
+        &["row-reduce"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<RowReduce>> {
+        let Some(shape) = choice.rows() else { return Ok(None) };
+        Ok(Some(RowReduce { plan: choice.loop_plan()?, shape }))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_rows(emitter, frame, self)
+    }
+}
+
+/// Loops over columns. Several threads of a block reduce a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnReduce {
+    plan: LoopPlan,
+    /// Number of threads that reduce a column together.
+    members: u32,
+}
+
+impl fmt::Display for ColumnReduce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} threads a column", self.plan, self.members)
+    }
+}
+
+impl Strategy for ColumnReduce {
+    fn names() -> &'static [&'static str] {
+        &["column-reduce"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<ColumnReduce>> {
+        let Some(members) = choice.kernel.column_members(choice.target()) else { return Ok(None) };
+        Ok(Some(ColumnReduce { plan: choice.loop_plan()?, members }))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_columns(emitter, frame, self)
+    }
+}
+
 impl<'m> FusedKernel<'_, 'm> {
-    /// Returns the rows of the kernel, if threads reduce them together or some results have one element per row.
-    pub(crate) fn row_shape(&self, target: &Target) -> Option<RowShape> {
-        let rank = self.dims.len();
-        let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
-        let rows = self.rows().unwrap_or(least);
-        let row: u64 = self.dims[rows..].iter().map(|&d| d as u64).product();
-        let reduction = self.longest_reduction();
-        if rows == rank && reduction < LEAST_REDUCTION {
-            return None;
-        }
-        // Combining the results of a group costs each of its threads the same. Groups are therefore smaller if there
-        // are enough of them to occupy the device.
-        let longest = row.max(reduction);
-        let elements = self.dims[..rows].iter().fold(longest, |all, &d| all.saturating_mul(d as u64));
-        let is_many = elements / (2 * PER_THREAD) >= many_threads(target);
-        let per_thread = if is_many { 2 * PER_THREAD } else { PER_THREAD };
-        let threads = (longest / per_thread).next_power_of_two().clamp(WARP.into(), LARGEST.into());
-        Some(RowShape { rows, threads: threads as u32 })
-    }
-
-    /// Returns the rows of a kernel that one block computes: one row per warp if there are enough rows, or rows are
-    /// short; otherwise one row per block. `threads`, the size of the block, is a power of two.
-    pub(crate) fn row_shape_in_block(&self, target: &Target, threads: u32) -> Option<RowShape> {
-        // An in-place result has no rows.
-        let shape = self.row_shape(target).filter(|_| !self.source.in_place)?;
-        let extent = |dims: &[usize]| dims.iter().fold(1u64, |all, &d| all.saturating_mul(d as u64));
-        let (rows, row) = (extent(&self.dims[..shape.rows]), extent(&self.dims[shape.rows..]));
-        let by_warps = rows >= u64::from(threads / WARP) || row.max(self.longest_reduction()) < threads.into();
-        Some(RowShape { threads: if by_warps { WARP } else { threads }, ..shape })
-    }
-
-    /// Returns the number of elements of the longest reduction along rows that a group computes.
-    fn longest_reduction(&self) -> u64 {
-        let computed = self.computed();
-        let along = |id: &&xla_hlo::InstrId| self.group_reduce_direction(**id) == Some(ReduceDirection::AlongRows);
-        computed.iter().filter(along).map(|&id| self.reduction_size(id)).max().unwrap_or(0)
-    }
-
     /// Returns the number of threads that reduce one result together, if results are column reductions and too few to
     /// occupy the device.
-    pub(crate) fn column_members(&self, target: &Target) -> Option<u32> {
+    fn column_members(&self, target: &Target) -> Option<u32> {
         let computed = self.computed();
         let across = |id: &&xla_hlo::InstrId| self.group_reduce_direction(**id) == Some(ReduceDirection::Across);
         let reduction = computed.iter().filter(across).map(|&id| self.reduction_size(id)).min()?;
@@ -95,12 +104,11 @@ impl<'m> FusedKernel<'_, 'm> {
 
     /// Emits the body of the function: a block computes [`WARP`] adjacent results, with one lane per result and
     /// `members` warps.
-    pub(crate) fn emit_columns<'ctx>(
+    fn emit_columns<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
-        plan: &LoopPlan,
-        members: u32,
+        &ColumnReduce { ref plan, members }: &ColumnReduce,
     ) -> Result<Launch> {
         let loops = plan.loops();
         let results: u64 = loops.iter().product();

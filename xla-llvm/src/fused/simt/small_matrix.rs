@@ -13,7 +13,7 @@ use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::loops::affine::{AffineExpr, SymbolId};
 use crate::fused::loops::range::Range;
 use crate::fused::source::KernelSource;

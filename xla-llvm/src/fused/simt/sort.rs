@@ -16,7 +16,7 @@ use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::simt::scatter::means::passed;

@@ -6,6 +6,7 @@
 //! neither direction has bank conflicts (G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
 
 use std::collections::HashMap;
+use std::fmt;
 
 use inkwell::values::PointerValue;
 use xla_hlo::{InstrId, Result};
@@ -21,19 +22,55 @@ use crate::fused::loops::plan::{LoopPlan, carrier};
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::{all_variables, counters, outer_variables};
 use crate::fused::mode::{SharedSide, SharedTile};
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::shared_transpose::{EDGE, MOST_BYTES, WARPS};
 use crate::fused::value::Source;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::Register;
 
+/// Loops of a kernel with tiles of two of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedTranspose {
+    plan: LoopPlan,
+    /// Number of the loop that is tiled together with the innermost one.
+    across: usize,
+}
+
+impl fmt::Display for SharedTranspose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, across loop {}", self.plan, self.across)
+    }
+}
+
+impl Strategy for SharedTranspose {
+    fn names() -> &'static [&'static str] {
+        &["shared-transpose"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<SharedTranspose>> {
+        let plan = choice.loop_plan()?;
+        let is_transpose = || !choice.kernel.has_reductions() && !choice.kernel.source.in_place;
+        let across = plan.across().filter(|_| is_transpose());
+        Ok(across.map(|across| SharedTranspose { plan, across }))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_shared_transpose(emitter, frame, self)
+    }
+}
+
 impl<'m> FusedKernel<'_, 'm> {
     /// Emits the body of the function, with a block for each tile.
-    pub(crate) fn emit_shared_transpose<'ctx>(
+    fn emit_shared_transpose<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
-        plan: &LoopPlan,
-        across: usize,
+        &SharedTranspose { ref plan, across }: &SharedTranspose,
     ) -> Result<Launch> {
         let extents = plan.loops();
         let mut grid = extents.clone();

@@ -7,11 +7,13 @@ use xla_hlo::{ArrayShape, InstrId, Result};
 use crate::emitter::Emitter;
 use crate::fused::analysis::{FusedKernel, ReduceDirection};
 use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, SymbolId};
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables};
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::{CHUNK, FEW_ROWS, REDUCE_REGISTERS, fitting};
 use crate::target::Target;
 
@@ -47,6 +49,27 @@ impl fmt::Display for VectorLoops {
             (1, within) => write!(f, ", a row of {} a work item", within.iter().product::<u64>() * self.inner),
             (_, _) => write!(f, ", chunks of {}", self.chunk),
         }
+    }
+}
+
+impl Strategy for VectorLoops {
+    fn names() -> &'static [&'static str] {
+        &["vector-loops"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<VectorLoops>> {
+        let plan = choice.loop_plan()?;
+        let width = choice.kernel.vector_width(choice.target(), &plan);
+        Ok(Some(choice.kernel.vector_loops(plan, width)))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_vector_loops(emitter, frame, self).map(Launch::alone)
     }
 }
 

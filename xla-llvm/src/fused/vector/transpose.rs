@@ -14,12 +14,14 @@ use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::Number;
 use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::{LoopPlan, carrier};
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::{counters, outer_variables};
 use crate::fused::mode::{Tile, TileSide};
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::vector::{LARGEST_BLOCK, MOST_BUFFERS, SMALLEST_BLOCK};
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::{Lanes, Scalar};
@@ -66,6 +68,28 @@ impl TileGrid {
 impl fmt::Display for TileGrid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} x {} lanes, tiles of {} across loop {}", self.plan, self.width, self.edge, self.across)
+    }
+}
+
+impl Strategy for TileGrid {
+    fn names() -> &'static [&'static str] {
+        &["vector-transpose"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<TileGrid>> {
+        let (kernel, plan) = (choice.kernel, choice.loop_plan()?);
+        let Some(across) = plan.across().filter(|_| !kernel.has_reductions()) else { return Ok(None) };
+        let width = kernel.vector_width(choice.target(), &plan);
+        Ok((width > 1).then(|| TileGrid::new(plan, across, kernel.widest_bits(), width)))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_vector_transpose(emitter, frame, self).map(Launch::alone)
     }
 }
 

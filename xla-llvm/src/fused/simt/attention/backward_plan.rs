@@ -2,15 +2,19 @@
 
 use std::fmt;
 
-use xla_hlo::Computation;
 use xla_hlo::ops::Op;
+use xla_hlo::{Computation, Result};
 use xla_passes::analysis::score_sums::ScoreSum;
 
 use super::function::{Function, Scores};
 use super::plan::{AttentionTiling, SIDES, lies};
 use super::shape::TileShape;
+use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
+use crate::fused::kernel::Launch;
+use crate::fused::loops::frame::Frame;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::attention::{KEYS, MOST_BYTES, SUM_HEADS};
 use crate::mma::{OperandType, ROWS};
 use crate::simt::COPY_BYTES;
@@ -40,6 +44,25 @@ pub(crate) struct BackwardTiling {
     pub value: Option<u64>,
     /// Index of the scores whose columns are also the values.
     pub shared: Option<usize>,
+}
+
+impl Strategy for BackwardTiling {
+    fn names() -> &'static [&'static str] {
+        &["score-sum"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<BackwardTiling>> {
+        Ok(choice.kernel.score_sum(choice.target()).map(|(_, tiling)| tiling))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_score_sum(emitter, frame, self)
+    }
 }
 
 impl<'m> FusedKernel<'_, 'm> {

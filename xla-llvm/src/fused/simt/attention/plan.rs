@@ -2,12 +2,17 @@
 
 use std::fmt;
 
+use xla_hlo::Result;
 use xla_hlo::ops::Op;
 use xla_passes::analysis::attention::Attention;
 
 use super::shape::TileShape;
+use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
+use crate::fused::kernel::Launch;
+use crate::fused::loops::frame::Frame;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::attention::{HEADS, KEYS, MOST_BYTES, WARPS};
 use crate::mma::{OperandType, ROWS};
 use crate::simt::{COPY_BYTES, WARP};
@@ -36,6 +41,25 @@ pub(crate) struct AttentionTiling {
     pub keys: u64,
     /// Number of elements of a query (or key), and of a value.
     pub heads: [u64; 2],
+}
+
+impl Strategy for AttentionTiling {
+    fn names() -> &'static [&'static str] {
+        &["attention"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<AttentionTiling>> {
+        Ok(choice.kernel.attention(choice.target()).map(|(_, tiling)| tiling))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_attention(emitter, frame, *self)
+    }
 }
 
 impl<'m> FusedKernel<'_, 'm> {

@@ -7,7 +7,7 @@ use xla_hlo::{InstrId, Shape};
 
 use crate::fused::analysis::{FusedKernel, ReduceDirection};
 use crate::fused::simt::block_loop::phase::{PhaseWork, Unfit};
-use crate::fused::simt::row_reduce::RowShape;
+use crate::fused::simt::row_shape::RowShape;
 use crate::fused::support::work;
 use crate::fused::tuning::block_loop::{AT_ONCE, LOAD_CYCLES, OPERATION_CYCLES, PHASE_CYCLES, SHUFFLE_CYCLES};
 use crate::simt::WARP;

@@ -27,6 +27,7 @@ use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
 use crate::fused::mode::ThreadGroup;
 use crate::fused::simt::matmul::cut::{Cut, Sink};
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::device::busy_blocks;
 use crate::fused::tuning::matmul::LEAST_EXTENT;
 use crate::fused::tuning::row_reduce::WARPS;
@@ -68,6 +69,25 @@ impl fmt::Display for SkinnyMatmul {
                 write!(f, "blocks of {warps} warps, {across} threads along the rows, {steps} steps of K at a time")
             }
         }
+    }
+}
+
+impl Strategy for SkinnyMatmul {
+    fn names() -> &'static [&'static str] {
+        &["skinny-matmul"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<SkinnyMatmul>> {
+        Ok(choice.only_matmul().and_then(SkinnyMatmul::new))
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_skinny_matmul(emitter, frame, &kernel.matmul()?, *self)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::core::convolution::zero;
 use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;

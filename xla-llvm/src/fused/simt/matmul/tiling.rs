@@ -2,10 +2,17 @@
 
 use std::fmt;
 
+use xla_hlo::Result;
+
+use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::kernel::Launch;
+use crate::fused::loops::frame::Frame;
 use crate::fused::simt::matmul::cut::Cut;
 use crate::fused::simt::matmul::multistage::fit as multistage;
 use crate::fused::simt::matmul::wgmma::fit as wgmma;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::device::busy_blocks;
 use crate::fused::tuning::matmul::{BUSY, LEAST, LEAST_TURNS, SIDE};
 use crate::fused::tuning::matmul_stages::{MOST, MOST_BYTES};
@@ -41,6 +48,30 @@ pub(crate) struct Tiling {
     pub feed: Feed,
     /// Split of K over tiles.
     pub cut: Cut,
+}
+
+impl Strategy for Tiling {
+    fn names() -> &'static [&'static str] {
+        &["matmul"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<Tiling>> {
+        let matmul = choice.only_matmul().filter(|matmul| matmul.fills_tiles());
+        Ok(matmul.map(|matmul| Tiling::new(matmul, choice.target())))
+    }
+
+    fn maps(&self) -> usize {
+        Tiling::maps(*self)
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_matmul(emitter, frame, &kernel.matmul()?, *self)
+    }
 }
 
 impl Tiling {

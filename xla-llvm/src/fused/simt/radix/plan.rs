@@ -12,7 +12,7 @@ use super::{DIGIT_BITS, DIGITS};
 use crate::emitter::Emitter;
 use crate::fused::kernel::Kernel;
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::simt::sort::SortPlan;
 use crate::fused::source::KernelSource;
 use crate::fused::tuning::radix_sort::{

@@ -7,7 +7,7 @@ use crate::emitter::Emitter;
 use crate::fused::core::address::compute_bits;
 use crate::fused::kernel::Kernel;
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::simt::scan::state::ScanState;
 use crate::fused::source::KernelSource;
 use crate::fused::tuning::device::busy_blocks;

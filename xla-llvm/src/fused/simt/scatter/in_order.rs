@@ -7,7 +7,7 @@ use crate::emitter::Emitter;
 use crate::fused::emit::emit_function;
 use crate::fused::kernel::Kernel;
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::simt::scatter::plan::copies;
 use crate::fused::source::KernelSource;
 use crate::fused::support::is_scalar_computation;

@@ -6,9 +6,9 @@ use xla_hlo::{ArrayShape, ElementType, Module, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::kernel::Kernel;
-use crate::fused::kernel_plan::KernelPlan;
 use crate::fused::kernel_plan::code::KernelCode;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::{KernelPlan, own_code};
 use crate::fused::simt::scatter::block_copies::BlockCopies;
 use crate::fused::simt::scatter::means::{Means, means};
 use crate::fused::simt::sort::{SortPhase, SortPlan};
@@ -172,7 +172,7 @@ impl KernelPlan for ThreadedScatter {
     fn code<'m>(&self, source: &KernelSource<'m>, phase: ScatterPhase) -> KernelCode<'m> {
         match (phase, self.sort()) {
             (ScatterPhase::Sort(phase), Some(sort)) => sort.code(source, phase),
-            _ => KernelCode::of_plan(self.clone(), phase, source.clone()),
+            _ => own_code(self, phase, source),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::kernel::Kernel;
 use crate::fused::kernel_plan::KernelPlan;
-use crate::fused::kernel_plan::launch::{PlanArgument, PlanCommand};
+use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::loops::frame::Frame;
 use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::matmul::cut::Cut;

@@ -2,10 +2,16 @@
 
 use std::fmt;
 
+use xla_hlo::Result;
+
+use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::kernel::Launch;
+use crate::fused::loops::frame::Frame;
 use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::tma_operand::TmaTile;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::attention_groups::{BUSY, GROUPS, KEYS, LONG_KEYS, MOST_HEAD, STAGES};
 use crate::mma::{GROUP, GROUP_ROWS, OperandType, ROWS};
 use crate::target::Target;
@@ -30,6 +36,29 @@ impl<'m> FusedKernel<'_, 'm> {
         let kernel = self.attention_kernel()?;
         let plan = WgmmaAttention::new(&kernel, target)?;
         Some((kernel, plan))
+    }
+}
+
+impl Strategy for WgmmaAttention {
+    fn names() -> &'static [&'static str] {
+        &["group-attention"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<WgmmaAttention>> {
+        Ok(choice.kernel.attention_of_groups(choice.target()).map(|(_, plan)| plan))
+    }
+
+    fn maps(&self) -> usize {
+        WgmmaAttention::MAPS
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_attention_of_groups(emitter, frame)
     }
 }
 
