@@ -17,6 +17,8 @@ pub(crate) struct FusedKernel<'a, 'm> {
     pub outputs: Vec<Output>,
     /// Dimensions that the loops iterate over.
     pub dims: Vec<usize>,
+    /// Array that contains the only result, if the result is a part of one: its strides apply.
+    pub container: Option<ArrayShape>,
 }
 
 /// One stored result.
@@ -40,7 +42,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
                 outputs.push(Output { root, value, shape: leaf.expect_array()?.clone() });
             }
         }
-        let mut kernel = FusedKernel { source, outputs, dims: Vec::new() };
+        let mut kernel = FusedKernel { source, outputs, dims: Vec::new(), container: None };
         kernel.dims = kernel.loop_dims()?;
         Ok(kernel)
     }

@@ -87,6 +87,7 @@ impl<'m> FusedKernel<'_, 'm> {
 
     /// Returns the destination of a result.
     pub fn target<'ctx>(&self, fused: &FusedEmitter<'_, 'ctx, 'm>, number: usize) -> Source<'ctx> {
-        Source { base: fused.pointers[self.source.inputs.len() + number], shape: self.outputs[number].shape.clone() }
+        let shape = self.container.as_ref().unwrap_or(&self.outputs[number].shape).clone();
+        Source { base: fused.pointers[self.source.inputs.len() + number], shape }
     }
 }

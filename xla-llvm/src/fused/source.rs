@@ -1,6 +1,6 @@
 //! Source of a kernel's code: a fusion, or a single instruction; equal sources share the code.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -216,6 +216,28 @@ impl<'m> KernelSource<'m> {
         self.inputs.len() + result.leaves().iter().filter(|(_, leaf)| leaf.as_array().is_some()).count()
     }
 
+    /// Returns the source of a kernel for `root`, one of this kernel's instructions, with the inputs that it needs.
+    /// `numbers` has the number of each input.
+    pub(crate) fn part(&self, root: InstrId, numbers: &HashMap<InstrId, usize>) -> KernelSource<'m> {
+        let graph = &self.module[self.computation];
+        let (mut seen, mut work, mut inputs) = (HashSet::from([root]), vec![root], Vec::new());
+        while let Some(id) = work.pop() {
+            match numbers.get(&id) {
+                Some(&number) => inputs.push((number, id)),
+                None => work.extend(graph[id].operands().iter().copied().filter(|&o| seen.insert(o))),
+            }
+        }
+        inputs.sort_unstable();
+        KernelSource {
+            root,
+            inputs: inputs.into_iter().map(|(_, id)| id).collect(),
+            in_place: false,
+            overwrites: Vec::new(),
+            scalar_loop: None,
+            ..*self
+        }
+    }
+
     /// Whether the root writes a slice into the buffer of the array that it updates.
     fn is_in_place(&self, cx: &LoweringContext<'_>) -> bool {
         let graph: &Computation = &self.module[self.computation];
@@ -233,7 +255,8 @@ impl<'m> KernelSource<'m> {
         hasher.finish()
     }
 
-    fn key(&self) -> Key {
+    /// Returns the key of the kernel's code.
+    pub(crate) fn key(&self) -> Key {
         let graph = &self.module[self.computation];
         let mut position: HashMap<InstrId, usize> = HashMap::new();
         let mut nodes = Vec::new();
@@ -266,7 +289,7 @@ impl<'m> KernelSource<'m> {
 
 /// Key of kernels with the same code: operations, shapes and edges in order; whether the result is in place, and
 /// whether some result overwrites some input; the instruction of a loop.
-type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2], Option<(CompId, InstrId)>);
+pub(crate) type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2], Option<(CompId, InstrId)>);
 
 /// Returns the inputs and results of the instruction that share memory, numbered among all array leaves.
 fn overwrites(cx: &LoweringContext<'_>) -> Vec<Overwrite> {

@@ -92,12 +92,18 @@ impl<'ctx> Emitter<'ctx> {
 
     /// Loads pointer number `index` of an array of pointers.
     pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> Result<PointerValue<'ctx>> {
+        let at = self.int_type(64).const_int(index as u64 * u64::from(self.target().pointer_bytes()), false);
+        self.load_pointer_at(array, self.splat_constant(at.into(), 1))
+    }
+
+    /// Loads the pointer at this number of bytes in an array of pointers.
+    pub(crate) fn load_pointer_at(
+        &self,
+        array: PointerValue<'ctx>,
+        bytes: Lanes<'_, 'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
         let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
-        let at = self.splat_constant(
-            self.int_type(64).const_int(index as u64 * u64::from(self.target().pointer_bytes()), false).into(),
-            1,
-        );
-        let address = self.byte_address(array, at)?;
+        let address = self.byte_address(array, bytes)?;
         match self.record(self.builder.build_load(pointer, address, "")) {
             Some(BasicValueEnum::PointerValue(pointer)) => Ok(pointer),
             _ => Err(Error::internal(format!("LLVM cannot load pointer {index} of an array"))),

@@ -16,7 +16,12 @@ fn concatenation(operand: &str, result: &str, dimension: usize, target: &Target)
     }
     let operands = Vec::from_iter((0..64).map(|i| format!("y{i}"))).join(", ");
     writeln!(text, "  ROOT c = {result} concatenate({operands}), dimensions={{{dimension}}}\n}}").unwrap();
-    let module = parse_module(&text).unwrap();
+    emitted(&text, target)
+}
+
+/// Returns LLVM IR of the entry as one kernel.
+fn emitted(text: &str, target: &Target) -> String {
+    let module = parse_module(text).unwrap();
     let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
     let context = Context::create();
     let emitter = Emitter::new(&context, "kernels", target, EmitOptions::default());
@@ -67,4 +72,35 @@ fn concatenation_of_many_arrays_loads_addresses_in_its_branches() {
         let addresses = entry.matches("= load ptr").count();
         assert!(addresses <= 4, "{addresses} addresses in front of the loop for {cpu}");
     }
+}
+
+/// Returns LLVM IR of a concatenation along `dimension` of arrays of two rows and 1 to `sizes` columns each, or rows.
+fn of_sizes(count: usize, sizes: usize, dimension: usize) -> String {
+    let size = |i: usize| 1 + i % sizes;
+    let shape = |columns: usize| if dimension == 1 { format!("f32[2,{columns}]") } else { format!("f32[{columns},2]") };
+    let mut text = String::from("HloModule m\nENTRY e {\n");
+    for i in 0..count {
+        writeln!(text, "  x{i} = {} parameter({i})", shape(size(i))).unwrap();
+    }
+    let operands = Vec::from_iter((0..count).map(|i| format!("x{i}"))).join(", ");
+    let result = shape((0..count).map(size).sum());
+    writeln!(text, "  ROOT c = {result} concatenate({operands}), dimensions={{{dimension}}}\n}}").unwrap();
+    emitted(&text, &Target::whole("x86-64-v3").unwrap())
+}
+
+#[test]
+fn concatenation_has_code_for_each_kind_of_operand() {
+    for dimension in [0, 1] {
+        let blocks = |count, sizes| of_sizes(count, sizes, dimension).matches("\n\n").count();
+        assert_eq!(blocks(100, 10), blocks(1000, 10), "100 and 1,000 operands of ten sizes");
+        let [few, many] = [20, 40].map(|sizes| blocks(400, sizes));
+        assert!(many <= 3 * few, "{few} blocks for 20 sizes, {many} for 40");
+    }
+}
+
+#[test]
+fn concatenation_has_no_branch_for_an_element() {
+    // Operands have 1 to 10 rows of two numbers each: the only loops are over operands and over their elements.
+    let ir = of_sizes(1000, 10, 0);
+    assert!(ir.matches("icmp").count() <= 10 * 6, "{} comparisons", ir.matches("icmp").count());
 }

@@ -110,12 +110,40 @@ fn concatenations() {
              ROOT r = $T[3,$E+1] concatenate(x, y), dimensions={1}",
             "x = $T[3,$E] parameter(0) y = $T[3,1] parameter(1)
              ROOT r = $T[3,$E+1] concatenate(y, x), dimensions={1}",
+        ],
+    );
+}
+
+#[test]
+fn concatenations_of_many_operands() {
+    programs(
+        "operand-loops",
+        &[
             "x = $T[2,$E] parameter(0) y = $T[2,$E] parameter(1)
              ROOT r = $T[18,$E] concatenate(x, y, x, y, x, y, x, y, x), dimensions={0}",
             "x = $T[2,$E] parameter(0) y = $T[2,$E] parameter(1)
              ROOT r = $T[2,$9E] concatenate(x, y, x, y, x, y, x, y, x), dimensions={1}",
+            // Equal sums share a loop nest; operands without elements have none.
+            "x = $T[2,$E] parameter(0) y = $T[2,$E] parameter(1) z = $T[2,0] parameter(2) s = $T[2,$E] add(x, y)
+             p = $T[2,$E] multiply(y, x) t = $T[2,$E] add(y, x) a = $T[2,$E] reverse(x), dimensions={1}
+             ROOT r = $T[2,$9E] concatenate(s, z, p, t, x, y, p, a, s, z, y), dimensions={1}",
+            "x = $T[2,3,$E] parameter(0) y = $T[2,2,$E] parameter(1) t = $T[2,$E,3] transpose(x), dimensions={0,2,1}
+             u = $T[2,$E,2] transpose(y), dimensions={0,2,1}
+             ROOT r = $T[2,$E,23] concatenate(t, u, t, u, t, u, u, t, t), dimensions={2}",
         ],
     );
+}
+
+#[test]
+fn concatenations_of_operands_with_several_work_items() {
+    for body in [
+        "x = $T[9000] parameter(0) y = $T[13] parameter(1)
+         ROOT r = $T[63039] concatenate(x, y, x, x, x, y, x, x, x, y), dimensions={0}",
+        "x = $T[20,300] parameter(0) y = $T[20,7] parameter(1) t = $T[20,300] add(x, x)
+         ROOT r = $T[20,1528] concatenate(x, y, t, x, y, x, y, t, y), dimensions={1}",
+    ] {
+        ["f32", "u8"].into_iter().for_each(|ty| program("operand-loops", body, 1, ty));
+    }
 }
 
 #[test]

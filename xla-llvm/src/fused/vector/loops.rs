@@ -36,7 +36,7 @@ pub struct VectorLoops {
 }
 
 impl VectorLoops {
-    fn work_items(&self) -> u64 {
+    pub(crate) fn work_items(&self) -> u64 {
         self.outer.iter().product::<u64>() * self.chunks
     }
 }

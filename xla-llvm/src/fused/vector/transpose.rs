@@ -60,7 +60,7 @@ impl TileGrid {
     }
 
     /// Returns the number of tiles.
-    fn tiles(&self) -> u64 {
+    pub(crate) fn tiles(&self) -> u64 {
         self.loops.iter().product()
     }
 }
