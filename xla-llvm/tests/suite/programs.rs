@@ -291,6 +291,30 @@ fn sorts() {
     }
 }
 
+/// Sorts by the second of `count` arrays of several types, along a dimension of `dims`.
+pub fn sort_of_many(count: usize, dims: &str, dimension: usize) -> String {
+    let ty = |i: usize| ["f32", "u8", "c64", "f32"][i % 4];
+    let list = |of: &dyn Fn(usize) -> String| Vec::from_iter((0..count).map(of)).join(", ");
+    let scalars: String = (0..2 * count).map(|i| format!("s.{i} = {}[] parameter({i}) ", ty(i / 2))).collect();
+    let parameters: String = (0..count).map(|i| format!("x{i} = {}{dims} parameter({i}) ", ty(i))).collect();
+    let (shapes, operands) = (list(&|i| format!("{}{dims}", ty(i))), list(&|i| format!("x{i}")));
+    format!(
+        "HloModule m
+         before {{ {scalars} ROOT c = pred[] compare(s.2, s.3), direction=LT }}
+         ENTRY main {{ {parameters}
+           ROOT r = ({shapes}) sort({operands}), dimensions={{{dimension}}}, is_stable=true, to_apply=before }}"
+    )
+}
+
+#[test]
+fn sorts_of_many_arrays() {
+    for count in [8, 9, 14] {
+        check(&sort_of_many(count, "[3,19]", 1), "merge-sort");
+        check(&sort_of_many(count, "[19,3]", 0), "merge-sort");
+    }
+    check(&sort_of_many(9, "[2,300]", 1), "radix-sort");
+}
+
 /// Selection of the five best items, on both sides of the number of items from which a heap is faster than a sort.
 #[test]
 fn best_of_rows() {

@@ -12,6 +12,8 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel, strategies};
 use xla_llvm::target::Target;
 
+use crate::programs::sort_of_many;
+
 /// Processors with vectors of 128, 256 and 512 bits.
 const VECTORS: [&str; 3] = ["x86-64", "x86-64-v3", "x86-64-v4"];
 /// Cases that are one kernel on GPUs only.
@@ -112,4 +114,16 @@ fn llvm_ir_of_vectors() {
             insta::assert_snapshot!(format!("{case}-{cpu}"), format!("; {}\n{ir}", kernel.strategy));
         }
     }
+}
+
+#[test]
+fn sort_has_code_for_each_type_of_array() {
+    let target = Target::whole("x86-64-v3").unwrap();
+    let counts = [12, 40].map(|count| {
+        let module = parse_module(&sort_of_many(count, "[100]", 0)).unwrap();
+        let (_, ir) = emitted("sort", &module, &target);
+        // Each kernel first loads the addresses of its arrays.
+        ["= load i", "= load <", "store "].map(|access| ir.matches(access).count())
+    });
+    assert_eq!(counts[0], counts[1], "12 and 40 arrays of three types");
 }

@@ -6,5 +6,6 @@ mod choice;
 pub(crate) mod frame;
 pub(crate) mod nest;
 pub(crate) mod plan;
+pub(crate) mod pointer_table;
 pub(crate) mod range;
 pub(crate) mod variables;

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::Op;
 use xla_hlo::{Error, InstrId, Result};
 
@@ -15,12 +14,13 @@ use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::strides_of;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::frame::{Frame, WorkItems};
+use crate::fused::loops::pointer_table::PointerTable;
 use crate::fused::loops::range::Range;
 use crate::fused::source::KernelSource;
 use crate::fused::strategy::Strategy;
 use crate::fused::tuning::{CHUNK, FEW_OPERANDS, operand_loops};
 use crate::fused::value::SymbolValue;
-use crate::lanes::{Lanes, Scalar};
+use crate::lanes::Lanes;
 
 /// Operands of a concatenation, grouped by their code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +132,7 @@ impl<'m> FusedKernel<'_, 'm> {
         };
         let mut fused = FusedEmitter::new(emitter, self.source.module, self.source.computation)?;
         let numbers = self.input_numbers();
+        let result = frame.pointers[self.source.inputs.len()];
         let mut first = 0;
         for (number, group) in loops.groups.iter().enumerate() {
             let count = group.work_items() as i64;
@@ -140,13 +141,17 @@ impl<'m> FusedKernel<'_, 'm> {
             let range = Range { start, end, extent: Some(count as u64), width: 1, step: 1, whole: true };
             let source = self.source.part(group.members[0].operand, &numbers);
             let kernel = self.member_kernel(&source)?;
-            let table = group.table(&fused, self.outputs[0].shape.element_type().byte_width(), number)?;
+            let inputs = source.inputs.len();
+            let rows = group.rows(self.outputs[0].shape.element_type().byte_width());
+            let table = PointerTable::new(&fused, &format!("operands.{number}"), rows, inputs)?;
             fused.for_each(range, Vec::new(), &mut |s, item, _| {
                 let SymbolValue::Uniform(item) = s.symbol_value(item) else {
                     return Err(Error::internal("a work item has several numbers"));
                 };
                 let (member, work_items) = group.member(s, item);
-                let pointers = table.pointers(s, member, self.source.inputs.len())?;
+                let mut pointers = (0..inputs).map(|i| table.pointer(s, member, i)).collect::<Result<Vec<_>>>()?;
+                let offset = table.word(s, member, inputs);
+                pointers.push(emitter.byte_address(result, offset)?);
                 kernel.emit(emitter, Frame { pointers, work_items }, &group.nest)?;
                 Ok(Vec::new())
             })?;
@@ -172,56 +177,12 @@ impl Group {
         }
     }
 
-    /// Returns the table of the members: for each the offsets of its pointers among those of the kernel, and of its part
-    /// of the result, all in bytes.
-    fn table<'ctx>(&self, s: &FusedEmitter<'_, 'ctx, '_>, byte_width: usize, number: usize) -> Result<Table<'ctx>> {
-        let function = s.current_block()?.get_parent();
-        let parameter = function.and_then(|function| function.get_first_param());
-        let (Some(function), Some(BasicValueEnum::PointerValue(array))) = (function, parameter) else {
-            return Err(Error::internal("a kernel lacks its pointers"));
-        };
-        let pointer_bytes = u64::from(s.emitter.target().pointer_bytes());
+    /// Returns the numbers of the pointers of each member, and the offset of its part of the result in bytes.
+    fn rows(&self, byte_width: usize) -> Vec<Vec<u64>> {
         let row = |member: &Member| {
-            let pointers = member.inputs.iter().map(|&input| input as u64 * pointer_bytes);
-            pointers.chain([member.offset * byte_width as u64]).collect::<Vec<u64>>()
+            let inputs = member.inputs.iter().map(|&input| input as u64);
+            inputs.chain([member.offset * byte_width as u64]).collect()
         };
-        let words: Vec<u64> = self.members.iter().flat_map(row).collect();
-        let name = format!("{}.operands.{number}", function.get_name().to_string_lossy());
-        let memory = (self.members.len() > 1).then(|| s.emitter.constant_table(&name, &words));
-        Ok(Table { array, memory, columns: words.len() / self.members.len(), words })
-    }
-}
-
-/// Table of the members of a group: a row of words for each.
-struct Table<'ctx> {
-    /// Pointers of the kernel.
-    array: PointerValue<'ctx>,
-    /// Words in constant memory, if there are several rows.
-    memory: Option<PointerValue<'ctx>>,
-    words: Vec<u64>,
-    columns: usize,
-}
-
-impl<'ctx> Table<'ctx> {
-    /// Returns the pointers to the operands of a member and to its part of the result, which follows `inputs` pointers.
-    fn pointers<'e>(
-        &self,
-        s: &FusedEmitter<'e, 'ctx, '_>,
-        member: Lanes<'e, 'ctx>,
-        inputs: usize,
-    ) -> Result<Vec<PointerValue<'ctx>>> {
-        let word = |column: usize| match self.memory {
-            Some(memory) => {
-                let at = member * self.columns as i64 + column as i64;
-                s.emitter.load_lanes(memory, at, Scalar::Int(64), 1, None)
-            }
-            None => s.number(self.words[column] as i64),
-        };
-        let last = self.columns - 1;
-        let mut pointers =
-            (0..last).map(|i| s.emitter.load_pointer_at(self.array, word(i))).collect::<Result<Vec<_>>>()?;
-        let result = s.emitter.load_pointer(self.array, inputs)?;
-        pointers.push(s.emitter.byte_address(result, word(last))?);
-        Ok(pointers)
+        self.members.iter().map(row).collect()
     }
 }

@@ -101,8 +101,8 @@ impl fmt::Display for ItemKind {
 /// Array in memory.
 #[derive(Clone, Copy)]
 pub(super) struct Array<'ctx> {
-    base: PointerValue<'ctx>,
-    ty: ElementType,
+    pub base: PointerValue<'ctx>,
+    pub ty: ElementType,
 }
 
 impl<'ctx> Array<'ctx> {

@@ -14,16 +14,19 @@ mod items;
 mod merge;
 mod radix;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use xla_hlo::ops::Op;
-use xla_hlo::{ArrayShape, Error, InstrId, Result};
+use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
+use crate::fused::loops::pointer_table::PointerTable;
+use crate::fused::tuning::FEW_OPERANDS;
 use crate::fused::tuning::row_sort::{FEW_ITEMS, FEW_OF};
 use crate::lanes::Lanes;
 use items::{Array, ItemKind, Items, Order};
@@ -162,7 +165,10 @@ impl FusedKernel<'_, '_> {
                 (Method::Radix, Some(counts)) => radix::sort(s, &items, counts)?,
                 (Method::Radix | Method::Merge, _) => merge::sort(s, &items),
             };
-            sort.write(s, &items, here, (&results, row));
+            match operands.len() {
+                0..=FEW_OPERANDS => sort.write(s, &items, here, (&results, row)),
+                _ => sort.write_by_array(s, &items, here, (&results, row))?,
+            }
             Ok(())
         })?;
         Ok(sort.rows)
@@ -202,6 +208,40 @@ impl RowSort {
             Order::Comparator(comparator) => xla_passes::analysis::element_order::compared(module, comparator, arrays),
             Order::Key { .. } => Vec::new(),
         }
+    }
+
+    /// Stores a row of many results, one after the other: loops over the arrays of each type. The code of all loads and
+    /// stores in one loop would take the scheduler quadratic time.
+    fn write_by_array<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        items: &Items<'_, 'e, 'ctx>,
+        here: Lanes<'e, 'ctx>,
+        (results, row): (&[Array<'ctx>], Lanes<'e, 'ctx>),
+    ) -> Result<()> {
+        let first = self.first(row, self.wanted);
+        let mut numbers: BTreeMap<ElementType, Vec<Vec<u64>>> = BTreeMap::new();
+        for (number, result) in results.iter().enumerate() {
+            numbers.entry(result.ty).or_default().push(vec![number as u64, (number + results.len()) as u64]);
+        }
+        for (ty, rows) in numbers {
+            let count = rows.len() as u64;
+            let table = PointerTable::new(s, &format!("arrays.{ty}"), rows, 2)?;
+            let arrays = s.full_range(count, 1);
+            s.for_each(arrays, Vec::new(), &mut |s, number, _| {
+                let number = s.number_of(&AffineExpr::symbol(number))?;
+                let number = s.lanes_of(number);
+                let [operand, result] = [table.pointer(s, number, 0)?, table.pointer(s, number, 1)?]
+                    .map(|base| items::Line { array: Array { base, ty }, first, step: self.step as i64 });
+                s.emitter.each([s.number(0), s.number(self.wanted as i64)], 1, |i| {
+                    if let Some(place) = items.place(items.get(s.emitter, here + i)) {
+                        result.store(s.emitter, i, operand.load(s.emitter, place));
+                    }
+                });
+                Ok(Vec::new())
+            })?;
+        }
+        Ok(())
     }
 
     /// Stores a row of the results from the items that begin at `here`.
