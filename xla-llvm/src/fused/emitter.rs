@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::PointerValue;
-use xla_hlo::{CompId, Computation, InstrId, Module};
+use xla_hlo::{CompId, Computation, Error, InstrId, Module, Result};
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;
@@ -62,7 +62,7 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Starts emission at the builder's position, in the entry block of a function.
-    pub(crate) fn new(emitter: &'e Emitter<'ctx>, module: &'m Module, computation: CompId) -> xla_hlo::Result<Self> {
+    pub(crate) fn new(emitter: &'e Emitter<'ctx>, module: &'m Module, computation: CompId) -> Result<Self> {
         let mut fused = FusedEmitter {
             emitter,
             module,
@@ -121,6 +121,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     pub(crate) fn symbol_value(&self, id: SymbolId) -> SymbolValue<'e, 'ctx> {
         self.symbol_values[id.0 as usize]
+    }
+
+    /// Returns the value of a symbol that is uniform across lanes.
+    pub(crate) fn uniform_value(&self, id: SymbolId) -> Result<Lanes<'e, 'ctx>> {
+        match self.symbol_value(id) {
+            SymbolValue::Uniform(value) => Ok(value),
+            _ => Err(Error::internal("a loop counter has several lanes")),
+        }
     }
 
     /// Returns the number of lanes of a value at this index.

@@ -6,6 +6,9 @@ pub(crate) const FEW_ROWS: u64 = 16;
 pub(crate) const CHUNK: u64 = 4096;
 /// Number of vector registers for accumulators in a reduction across lanes, so that its steps overlap.
 pub(crate) const REDUCE_REGISTERS: u32 = 8;
+/// Minimum number of elementary operations per element to emit the body of a loop once, with a mask in all iterations,
+/// instead of again for the remainder.
+pub(crate) const LARGE_BODY: f64 = 200.0;
 /// Maximum number of concatenation operands whose addresses and conditions are all computed in front of the loop.
 pub(crate) const FEW_OPERANDS: usize = 8;
 /// Maximum number of array addresses that are all loaded in front of the loops; registers hold most of them.

@@ -116,6 +116,30 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.partial_turn(Range { start: middle, ..range }, carried, body)
     }
 
+    /// Emits a loop without carried values whose iterations all have a mask, so that a large body is emitted once; returns
+    /// `false` if [`FusedEmitter::for_each`] would emit it once, or if masked accesses are branches.
+    pub(crate) fn for_each_masked(
+        &mut self,
+        range: Range<'e, 'ctx>,
+        body: &mut Body<'_, 'e, 'ctx, 'm>,
+    ) -> Result<bool> {
+        let width = i64::from(range.width);
+        let count = constant(range.end - range.start);
+        if range.whole || width == 1 || count.is_some_and(|count| count < width) || self.masks_are_branches() {
+            return Ok(false);
+        }
+        self.whole_iterations(Range { width: 1, ..range }, Vec::new(), &mut |s, first, _| {
+            let base = s.uniform_value(first)?;
+            let left = (range.end - base).smin(width).trunc(32).splat(range.width);
+            let mask = s.emitter.lane_numbers(32, range.width).ult(left);
+            let level = s.depth();
+            let value = SymbolValue::Lane { base, width: range.width, mask: Some(mask) };
+            let symbol = s.define(Symbol { extent: range.extent, level }, value);
+            body(s, symbol, &[])
+        })?;
+        Ok(true)
+    }
+
     /// Whether a masked access becomes a branch per lane, in a kernel that does not transpose tiles.
     fn masks_are_branches(&mut self) -> bool {
         let has_tile = self.mode.vector().is_none_or(|mode| mode.tile.is_some());

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use inkwell::values::BasicValueEnum;
+use xla_hlo::ops::{Family, Op};
 use xla_hlo::{ArrayShape, InstrId, Result};
 
 use crate::emitter::Emitter;
@@ -14,7 +16,8 @@ use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables};
 use crate::fused::strategy::{Choice, Strategy};
-use crate::fused::tuning::{CHUNK, FEW_ROWS, REDUCE_REGISTERS, fitting};
+use crate::fused::support;
+use crate::fused::tuning::{CHUNK, FEW_ROWS, LARGE_BODY, REDUCE_REGISTERS, fitting};
 use crate::target::Target;
 
 /// Partition of a kernel's loops into work items.
@@ -163,12 +166,15 @@ impl<'m> FusedKernel<'_, 'm> {
                 let symbols = all_variables(s, plan, outer, None);
                 return self.store_all(s, &plan.index(&symbols));
             }
-            s.for_each(range, Vec::new(), &mut |s, lane, _| {
+            let mut body = |s: &mut FusedEmitter<'e, 'ctx, 'm>, lane: SymbolId, _: &[BasicValueEnum<'ctx>]| {
                 let symbols = all_variables(s, plan, outer, Some(lane));
                 s.name_tile(plan, &symbols);
                 self.store_all(s, &plan.index(&symbols))?;
                 Ok(Vec::new())
-            })?;
+            };
+            if !(self.has_large_body() && s.for_each_masked(range, &mut body)?) {
+                s.for_each(range, Vec::new(), &mut body)?;
+            }
             Ok(())
         })
     }
@@ -184,6 +190,21 @@ impl<'m> FusedKernel<'_, 'm> {
         let lanes = target.lanes(self.widest_bits());
         let lanes = if reductions(ReduceDirection::Across) { lanes * REDUCE_REGISTERS } else { lanes };
         fitting(lanes, inner)
+    }
+
+    /// Whether an element is computed by so many operations that the mask of a vector takes no time beside them.
+    fn has_large_body(&self) -> bool {
+        let (module, graph, elements) = (self.source.module, self.graph(), self.dims.iter().product::<usize>());
+        let mut work = 0.0;
+        for id in self.computed() {
+            match graph[id].opcode().family() {
+                Family::Elementwise => work += support::work(module, graph, id),
+                Family::Movement => {}
+                _ if matches!(graph[id].op(), Op::Constant(_) | Op::Tuple(_)) => {}
+                _ => return false,
+            }
+        }
+        work >= LARGE_BODY * elements as f64
     }
 
     /// Returns the elements of a work item that is a chunk of a row, if rows can be split: no reduction may be

@@ -19,7 +19,6 @@ use crate::fused::loops::range::Range;
 use crate::fused::source::KernelSource;
 use crate::fused::strategy::Strategy;
 use crate::fused::tuning::{CHUNK, FEW_OPERANDS, operand_loops};
-use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 
 /// Operands of a concatenation, grouped by their code.
@@ -145,10 +144,7 @@ impl<'m> FusedKernel<'_, 'm> {
             let rows = group.rows(self.outputs[0].shape.element_type().byte_width());
             let table = PointerTable::new(&fused, &format!("operands.{number}"), rows, inputs)?;
             fused.for_each(range, Vec::new(), &mut |s, item, _| {
-                let SymbolValue::Uniform(item) = s.symbol_value(item) else {
-                    return Err(Error::internal("a work item has several numbers"));
-                };
-                let (member, work_items) = group.member(s, item);
+                let (member, work_items) = group.member(s, s.uniform_value(item)?);
                 let mut pointers = (0..inputs).map(|i| table.pointer(s, member, i)).collect::<Result<Vec<_>>>()?;
                 let offset = table.word(s, member, inputs);
                 pointers.push(emitter.byte_address(result, offset)?);

@@ -229,8 +229,7 @@ impl RowSort {
             let table = PointerTable::new(s, &format!("arrays.{ty}"), rows, 2)?;
             let arrays = s.full_range(count, 1);
             s.for_each(arrays, Vec::new(), &mut |s, number, _| {
-                let number = s.number_of(&AffineExpr::symbol(number))?;
-                let number = s.lanes_of(number);
+                let number = s.uniform_value(number)?;
                 let [operand, result] = [table.pointer(s, number, 0)?, table.pointer(s, number, 1)?]
                     .map(|base| items::Line { array: Array { base, ty }, first, step: self.step as i64 });
                 s.emitter.each([s.number(0), s.number(self.wanted as i64)], 1, |i| {
