@@ -106,7 +106,7 @@ impl<'ctx> Emitter<'ctx> {
         let address = self.byte_address(array, bytes)?;
         match self.record(self.builder.build_load(pointer, address, "")) {
             Some(BasicValueEnum::PointerValue(pointer)) => Ok(pointer),
-            _ => Err(Error::internal(format!("LLVM cannot load pointer {index} of an array"))),
+            _ => Err(Error::internal("LLVM cannot load a pointer of an array")),
         }
     }
 

@@ -92,7 +92,7 @@ impl<'a, 's, 'm, 'ctx> Choice<'a, 's, 'm, 'ctx> {
         *self.rows.get_or_init(rows)
     }
 
-    /// Returns the loops, which a trial emission determines.
+    /// Returns the loops, which the accesses of the kernel determine.
     pub fn loop_plan(&self) -> Result<LoopPlan> {
         if let Some(plan) = self.loop_plan.get() {
             return Ok(plan.clone());

@@ -39,6 +39,13 @@ pub struct VectorLoops {
 }
 
 impl VectorLoops {
+    /// Returns the loops of a kernel on a CPU.
+    pub(crate) fn of(choice: &Choice<'_, '_, '_, '_>) -> Result<VectorLoops> {
+        let plan = choice.loop_plan()?;
+        let width = choice.kernel.vector_width(choice.target(), &plan);
+        Ok(choice.kernel.vector_loops(plan, width))
+    }
+
     pub(crate) fn work_items(&self) -> u64 {
         self.outer.iter().product::<u64>() * self.chunks
     }
@@ -61,9 +68,7 @@ impl Strategy for VectorLoops {
     }
 
     fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<VectorLoops>> {
-        let plan = choice.loop_plan()?;
-        let width = choice.kernel.vector_width(choice.target(), &plan);
-        Ok(Some(choice.kernel.vector_loops(plan, width)))
+        VectorLoops::of(choice).map(Some)
     }
 
     fn emit<'ctx>(

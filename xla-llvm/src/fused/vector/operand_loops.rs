@@ -13,26 +13,28 @@ use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::strides_of;
 use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::pointer_table::PointerTable;
 use crate::fused::loops::range::Range;
 use crate::fused::source::KernelSource;
-use crate::fused::strategy::Strategy;
+use crate::fused::strategy::list::Chosen;
+use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::{CHUNK, FEW_OPERANDS, operand_loops};
+use crate::fused::vector::loops::VectorLoops;
+use crate::fused::vector::transpose::TileGrid;
 use crate::lanes::Lanes;
 
 /// Operands of a concatenation, grouped by their code.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OperandLoops {
     groups: Vec<Group>,
 }
 
 /// Operands with equal code.
-#[derive(Clone, Debug, PartialEq, Eq)]
 struct Group {
     members: Vec<Member>,
     /// Loop nest of one member.
-    nest: Strategy,
+    nest: Chosen,
     /// Number of work items of the loop nest.
     nest_items: u64,
     /// Number of work items of one member: that of the loop nest, or 1.
@@ -63,6 +65,37 @@ impl fmt::Display for OperandLoops {
     }
 }
 
+impl Strategy for OperandLoops {
+    fn names() -> &'static [&'static str] {
+        &["operand-loops"]
+    }
+
+    fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<OperandLoops>> {
+        choice.kernel.operand_loops(choice.emitter)
+    }
+
+    fn emit<'ctx>(
+        &self,
+        kernel: &FusedKernel<'_, '_>,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+    ) -> Result<Launch> {
+        kernel.emit_operand_loops(emitter, &frame, self).map(Launch::alone)
+    }
+}
+
+/// Returns a loop nest with a vectorized innermost loop, which can compute every kernel on a CPU, and its number of work
+/// items.
+fn nest(choice: &Choice<'_, '_, '_, '_>) -> Result<(Chosen, u64)> {
+    if let Some(grid) = TileGrid::choose(choice)? {
+        let tiles = grid.tiles();
+        return Ok((Chosen::new(grid), tiles));
+    }
+    let loops = VectorLoops::of(choice)?;
+    let items = loops.work_items();
+    Ok((Chosen::new(loops), items))
+}
+
 impl<'m> FusedKernel<'_, 'm> {
     /// Returns the loops of a concatenation of many operands, which must be the only result; `None` for other kernels,
     /// and if the result consists of many short runs of different operands.
@@ -76,7 +109,7 @@ impl<'m> FusedKernel<'_, 'm> {
             let group = *known.entry(source.key()).or_insert(groups.len());
             if group == groups.len() {
                 let kernel = self.member_kernel(&source)?;
-                let (nest, nest_items) = Strategy::nest(&kernel, emitter)?;
+                let (nest, nest_items) = nest(&Choice::new(&kernel, emitter))?;
                 let elements: usize = kernel.dims.iter().product();
                 let member_items = if elements as u64 <= CHUNK { 1 } else { nest_items };
                 groups.push(Group { members: Vec::new(), nest, nest_items, member_items });
@@ -148,7 +181,7 @@ impl<'m> FusedKernel<'_, 'm> {
                 let mut pointers = (0..inputs).map(|i| table.pointer(s, member, i)).collect::<Result<Vec<_>>>()?;
                 let offset = table.word(s, member, inputs);
                 pointers.push(emitter.byte_address(result, offset)?);
-                kernel.emit(emitter, Frame { pointers, work_items }, &group.nest)?;
+                group.nest.emit(&kernel, emitter, Frame { pointers, work_items })?;
                 Ok(Vec::new())
             })?;
             first += count;
