@@ -7,7 +7,7 @@ pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
 mod load_batch;
 pub(crate) mod matmul;
-mod pipeline_stage;
+mod pipeline;
 pub(crate) mod radix;
 pub(crate) mod random_counter;
 mod register_row;

@@ -24,7 +24,7 @@ use crate::fused::simt::matmul::mma::WarpPlace;
 use crate::fused::simt::matmul::multistage::pipeline::Multistage;
 use crate::fused::simt::matmul::tile::{Part, Tile};
 use crate::fused::simt::matmul::tiling::{Feed, Tiling};
-use crate::fused::simt::matmul::wgmma::pipeline::WgmmaTile;
+use crate::fused::simt::matmul::wgmma::tile::WgmmaTile;
 use crate::fused::tuning::matmul::SIDE;
 use crate::fused::value::SymbolValue;
 use crate::simt::Register;

@@ -13,7 +13,7 @@ use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::tma_operand::TmaTile;
 use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::attention_groups::{BUSY, GROUPS, KEYS, LONG_KEYS, MOST_HEAD, STAGES};
-use crate::mma::{GROUP, GROUP_ROWS, OperandType, ROWS};
+use crate::mma::{GROUP_ROWS, OperandType, ROWS};
 use crate::target::Target;
 
 /// Tile sizes of a warp-specialized attention kernel.
@@ -91,11 +91,6 @@ impl WgmmaAttention {
     /// Returns the number of queries per block.
     pub fn rows(self) -> u64 {
         self.groups * GROUP_ROWS
-    }
-
-    /// Returns the number of consumer threads.
-    pub fn threads(self) -> u64 {
-        self.groups * u64::from(GROUP)
     }
 
     /// Returns the size in bytes of a stage: a tile of keys, and one of values.

@@ -1,6 +1,5 @@
-//! Warp-specialized main loop over K: one TMA producer thread and `wgmma` consumer groups.
+//! Warp-specialized main loop over K of an output tile.
 
-use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Error, Result};
 
 use super::fit;
@@ -12,12 +11,11 @@ use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::range::Range;
 use crate::fused::simt::matmul::cut::Sink;
 use crate::fused::simt::matmul::tiling::Tiling;
-use crate::fused::simt::pipeline_stage::PipelineStage;
+use crate::fused::simt::pipeline::{Pipeline, Stage, Stages};
 use crate::fused::simt::tma_operand::{TmaOperand, TmaTile, short};
-use crate::fused::value::SymbolValue;
-use crate::lanes::{Lanes, Scalar};
-use crate::mma::{COLUMNS, GROUP, GROUP_ROWS, LeftFactor, OperandType, ROWS};
-use crate::simt::{Arrival, Mbarriers, Register, Shuffle, WARP};
+use crate::lanes::Lanes;
+use crate::mma::{COLUMNS, GROUP_ROWS, LeftFactor, OperandType, ROWS};
+use crate::simt::{Shuffle, WARP};
 
 /// Output tile, and a thread's position in it.
 pub(in crate::fused::simt::matmul) struct WgmmaTile<'e, 'ctx> {
@@ -29,18 +27,13 @@ pub(in crate::fused::simt::matmul) struct WgmmaTile<'e, 'ctx> {
     most_turns: u64,
     /// First row and first column of the tile.
     first: [AffineExpr; 2],
-    /// All stages in shared memory; each has the left operand's tile, then the right one's.
-    array: PointerValue<'ctx>,
-    /// mbarriers of the stages: `filled` completes when TMA has written a stage, `emptied` when the consumers have
-    /// released it.
-    filled: Mbarriers<'ctx>,
-    emptied: Mbarriers<'ctx>,
-    /// Number of consumer threads.
-    threads: u64,
-    /// Index of the thread in the block.
-    thread: Lanes<'e, 'ctx>,
+    /// Stages, each with the left operand's tile, then the right one's.
+    pipeline: Pipeline<'e, 'ctx>,
     thread_expr: AffineExpr,
 }
+
+/// The mbarrier of both tiles of a stage.
+const OPERANDS: usize = 0;
 
 impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
     /// Returns the tile with the given batch, split-K part, and tile row and column.
@@ -63,27 +56,11 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
         let turns = tiling.cut.bounds(s, part, (matmul.k(), tiling.depth))?;
         let first = [MatmulSide::Left, MatmulSide::Right]
             .map(|side| tile[side as usize].clone().scaled(tiling.size(side) as i64));
-        let stages = tiling.stages();
-        let bytes: u64 = operands.iter().map(|operand| operand.tile.all_bytes()).sum();
-        let array = s.emitter.dynamic_shared_memory(Scalar::Int(8), stages * bytes)?;
-        let (filled, emptied) = (s.emitter.mbarriers(stages)?, s.emitter.mbarriers(stages)?);
-        let threads = fit::groups(tiling.size(MatmulSide::Left)) * u64::from(GROUP);
-        let number = s.emitter.register(Register::Thread)?;
+        let (count, bytes) = (tiling.stages(), stage_bytes(&operands));
+        let stages = Stages { count, full: 1, once: false, bytes: count * bytes };
+        let pipeline = Pipeline::new(s.emitter, fit::groups(tiling.size(MatmulSide::Left)), stages)?;
         let most_turns = matmul.k().div_ceil(tiling.depth);
-        Ok(WgmmaTile {
-            tiling,
-            unit,
-            operands,
-            turns,
-            most_turns,
-            first,
-            array,
-            filled,
-            emptied,
-            threads,
-            thread: number,
-            thread_expr: thread.clone(),
-        })
+        Ok(WgmmaTile { tiling, unit, operands, turns, most_turns, first, pipeline, thread_expr: thread.clone() })
     }
 
     /// Emits the whole kernel, from the initialisation of the mbarriers to the results.
@@ -94,67 +71,29 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
         sink: &Sink<'_, 'ctx, 'm>,
     ) -> Result<()> {
         let first = [short(s, &self.first[0])?, short(s, &self.first[1])?];
-        s.when(self.thread.eq(0), &[], |s| {
-            let warps = self.threads as u32 / WARP;
-            for stage in 0..self.tiling.stages() as i64 {
-                s.emitter.init_mbarrier(self.filled, s.number(stage), 1)?;
-                s.emitter.init_mbarrier(self.emptied, s.number(stage), warps)?;
-            }
-            s.emitter.fence_mbarrier_init()?;
-            Ok(Vec::new())
-        })?;
-        s.emitter.barrier()?;
-        let groups = self.threads / u64::from(GROUP);
-        s.when(self.thread.uge(self.threads as i64), &[], |s| {
-            s.emitter.exchange_registers(groups, false)?;
-            s.when(self.thread.eq(self.threads as i64), &[], |s| self.fill(s, first))
-        })?;
-        s.when(self.thread.ult(self.threads as i64), &[], |s| {
-            s.emitter.exchange_registers(groups, true)?;
-            s.item_level = s.depth();
+        let consume = |s: &mut FusedEmitter<'e, 'ctx, 'm>| {
             for ([row, column], sum) in self.results(s)? {
                 kernel.store_vector(s, sink, [&row, &column], sum)?;
             }
-            Ok(Vec::new())
-        })?;
-        Ok(())
+            Ok(())
+        };
+        self.pipeline.emit(s, |s| self.fill(s, first), consume)
     }
 
     fn range(&self, s: &FusedEmitter<'e, 'ctx, '_>) -> Range<'e, 'ctx> {
         Range { start: self.turns[0], end: self.turns[1], ..s.full_range(self.most_turns, 1) }
     }
 
-    /// Returns the size in bytes of a stage.
-    fn stage_bytes(&self) -> u64 {
-        self.operands.iter().map(|operand| operand.tile.all_bytes()).sum()
-    }
-
-    /// Emits the producer loop of one thread, which fills the stages by TMA.
-    fn fill<'m>(
-        &self,
-        s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        first: [Lanes<'e, 'ctx>; 2],
-    ) -> Result<Vec<inkwell::values::BasicValueEnum<'ctx>>> {
-        let range = self.range(s);
-        s.for_each(range, PipelineStage::first(s.emitter).raws().to_vec(), &mut |s, turn, carried| {
-            s.emitter.keep_loop()?;
-            let (stage, _) = PipelineStage::split_off(s.emitter, carried);
-            let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
-                return Err(Error::internal("the iteration number of a pipeline is a vector"));
-            };
-            // The first wait for each stage returns at once: the stage is empty.
-            s.emitter.wait_mbarrier(self.emptied, stage.number, stage.parity ^ 1)?;
-            s.emitter.arrive_expecting(self.filled, stage.number, self.stage_bytes())?;
-            let arrival = Arrival { barriers: self.filled, number: stage.number };
-            let sum = (turn * self.tiling.depth as i64).trunc(32);
-            let mut to = stage.number * self.stage_bytes() as i64;
-            for (operand, first) in self.operands.iter().zip(first) {
-                operand.copy(s, (self.array, to), [first, sum], arrival)?;
-                to = to + operand.tile.all_bytes() as i64;
-            }
-            Ok(stage.next(self.tiling.stages()).raws().to_vec())
-        })?;
-        Ok(Vec::new())
+    /// Emits the producer loop of one thread.
+    fn fill(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, first: [Lanes<'e, 'ctx>; 2]) -> Result<()> {
+        let [left, right] = &self.operands;
+        self.pipeline.produce(s, self.range(s), |s, turn, stage| {
+            let sum = (turn.number * self.tiling.depth as i64).trunc(32);
+            let to = stage.number * stage_bytes(&self.operands) as i64;
+            let after = to + left.tile.all_bytes() as i64;
+            let tiles = [(left, to, [first[0], sum]), (right, after, [first[1], sum])];
+            self.pipeline.load(s, (OPERANDS, stage), &tiles)
+        })
     }
 
     /// Returns the thread's sums as four adjacent elements of a row, with the row and the first column of each.
@@ -167,7 +106,7 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
         let (warp, lane) = s.divide(&self.thread_expr, i64::from(WARP))?;
         let (group, member) = s.divide(&lane, 4)?;
         let (pair, second) = s.divide(&member, 2)?;
-        let is_second = (self.thread & 1).ne(0);
+        let is_second = (self.pipeline.thread & 1).ne(0);
         // Consecutive warps, also across groups, have consecutive rows.
         let row = self.first[0].clone().plus(&warp.scaled(ROWS as i64)).plus(&group);
         let column = self.first[1].clone().plus(&second.scaled(COLUMNS as i64)).plus(&pair.scaled(4));
@@ -195,31 +134,18 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
     /// Emits the consumer loop over K, and returns the thread's sums, four per matrix.
     fn sums<'m>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<Lanes<'e, 'ctx>>> {
         let zero = elemental::constant(s.emitter, ElementType::F32, xla_hlo::Scalar::Float(0.0)).lanes();
-        let sums = vec![zero; self.tiling.size(MatmulSide::Right) as usize / 2];
+        let sums = vec![zero.raw(); self.tiling.size(MatmulSide::Right) as usize / 2];
         let range = self.range(s);
-        let mut carried = PipelineStage::first(s.emitter).raws().to_vec();
-        carried.extend(sums.iter().map(|sum| sum.raw()));
-        let raws = s.for_each(range, carried, &mut |s, turn, carried| {
-            s.emitter.keep_loop()?;
-            let (stage, sums) = PipelineStage::split_off(s.emitter, carried);
+        let raws = self.pipeline.for_each_stage(s, range, sums, &mut |s, turn, stage, sums| {
             let mut sums: Vec<_> = sums.iter().map(|&raw| s.emitter.lanes(raw)).collect();
-            let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
-                return Err(Error::internal("the iteration number of a pipeline is a vector"));
-            };
-            s.emitter.wait_mbarrier(self.filled, stage.number, stage.parity)?;
-            self.multiply(s, stage.number, &mut sums)?;
+            self.pipeline.wait(s, OPERANDS, stage)?;
+            self.multiply(s, stage, &mut sums)?;
             // The `wgmma` operations of the previous iteration are complete, so that its stage can be released.
             s.emitter.wait_for_group_products(1, &mut sums)?;
-            let is_told = (self.thread & i64::from(WARP - 1)).eq(0) & turn.ne(self.turns[0]);
-            s.when(is_told, &[], |s| {
-                s.emitter.arrive(self.emptied, stage.before(self.tiling.stages()))?;
-                Ok(Vec::new())
-            })?;
-            let mut carried = stage.next(self.tiling.stages()).raws().to_vec();
-            carried.extend(sums.iter().map(|sum| sum.raw()));
-            Ok(carried)
+            self.pipeline.release_previous(s, stage, turn.number.ne(self.turns[0]))?;
+            Ok(sums.iter().map(|sum| sum.raw()).collect())
         })?;
-        let mut sums: Vec<_> = raws[PipelineStage::RAWS..].iter().map(|&raw| s.emitter.lanes(raw)).collect();
+        let mut sums: Vec<_> = raws.iter().map(|&raw| s.emitter.lanes(raw)).collect();
         s.emitter.wait_for_group_products(0, &mut sums)?;
         Ok(sums)
     }
@@ -228,19 +154,23 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
     fn multiply(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
-        stage: Lanes<'e, 'ctx>,
+        stage: Stage<'e, 'ctx>,
         sums: &mut [Lanes<'e, 'ctx>],
     ) -> Result<()> {
         let [left, right] = self.operands.each_ref().map(|operand| operand.tile);
-        let at = stage * self.stage_bytes() as i64;
-        let group = self.thread.lshr(i64::from(GROUP.ilog2())).zext(64);
-        let rows = group * left.form.of_free(GROUP_ROWS) as i64;
-        let left_factor = LeftFactor::Shared(left.factor(self.array, at + rows));
-        let right_factor = right.factor(self.array, at + left.all_bytes() as i64);
+        let at = stage.number * stage_bytes(&self.operands) as i64;
+        let rows = self.pipeline.group() * left.form.of_free(GROUP_ROWS) as i64;
+        let left_factor = LeftFactor::Shared(left.factor(self.pipeline.array, at + rows));
+        let right_factor = right.factor(self.pipeline.array, at + left.all_bytes() as i64);
         s.emitter.begin_group_products()?;
         for step in 0..self.tiling.depth / self.unit.depth() {
             s.emitter.multiply_by_group(self.unit, (&left_factor, &right_factor), step, sums)?;
         }
         s.emitter.end_group_products()
     }
+}
+
+/// Returns the size in bytes of a stage.
+fn stage_bytes(operands: &[TmaOperand<'_, '_>; 2]) -> u64 {
+    operands.iter().map(|operand| operand.tile.all_bytes()).sum()
 }
