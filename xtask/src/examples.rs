@@ -37,7 +37,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     digits.in_rust_by_cargo()
 }
 
-/// Builds and runs the examples for which this machine has tools.
+/// Builds and runs the examples that the tools of this machine can build.
 pub fn check() -> Result<()> {
     with_tools(&Digits::new(build::xla()?)?)
 }

@@ -47,7 +47,7 @@ impl Llvm {
         self.root.join(PREFIX)
     }
 
-    /// Folders in which the linker looks for dependencies of shared libraries.
+    /// Search path of the linker for dependencies of shared libraries.
     pub fn libraries(&self) -> String {
         LIBRARIES.map(|folder| self.root.join(folder).display().to_string()).join(":")
     }

@@ -10,7 +10,7 @@ pub struct Processor {
     pub name: &'static str,
     /// QEMU's name of it, or of one that has all of its instructions.
     pub qemu: &'static str,
-    /// Implementer and part number, from which LLVM derives the processor's name.
+    /// Implementer and part number; LLVM derives the name of the processor from them.
     model: (&'static str, &'static str),
     /// Features as Linux names them.
     features: &'static str,

@@ -66,9 +66,9 @@ def pytest_configure(config) -> None:
 def pytest_collection(session) -> None:
     find_test_helpers()
     if "JAX_TEST_DUT" in os.environ:
-        import jax_tests_device
+        import jax_tests_environment
 
-        jax_tests_device.under_test()
+        jax_tests_environment.device_under_test()
 
 
 @pytest.hookimpl(trylast=True)

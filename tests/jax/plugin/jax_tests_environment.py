@@ -1,10 +1,11 @@
-"""Prints, as one JSON object, what JAX's tests would run in: versions, packages that are missing, the platform."""
+"""The environment that JAX's tests run in: versions, missing packages, the platform. Printed as one JSON object."""
 
 import importlib
 import json
+import os
 import sys
 
-# Modules and what installs them.
+# Modules and their requirements.
 NEEDED = {
     "jax": "jax==0.10.2 jaxlib==0.10.2",
     "numpy": "numpy",
@@ -18,10 +19,7 @@ NEEDED = {
     "PIL": "pillow",
     "matplotlib": "matplotlib",
 }
-
-
-def version(name: str) -> str:
-    return getattr(importlib.import_module(name), "__version__", "")
+VERSIONS = ("jax", "jaxlib", "numpy", "scipy", "pytest", "hypothesis")
 
 
 def missing() -> list[str]:
@@ -34,19 +32,29 @@ def missing() -> list[str]:
     return found
 
 
+def device_under_test() -> str:
+    """Sets the device whose results the tests expect to `JAX_TEST_DUT`; by default it is the platform's name."""
+    import jax
+    from jax._src import test_util
+
+    if device := os.environ.get("JAX_TEST_DUT"):
+        jax.config.update("jax_test_dut", device)
+    return test_util.device_under_test()
+
+
 def describe() -> dict:
     if lacks := missing():
         return {"missing": lacks}
-    versions = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy", "pytest", "hypothesis")}
+    versions = {name: importlib.import_module(name).__version__ for name in VERSIONS}
     versions["python"] = ".".join(map(str, sys.version_info[:2]))
     import jax
-    import jax_tests_device
 
     try:
         platform = jax.default_backend()
-        return {"versions": versions, "platform": platform, "under_test": jax_tests_device.under_test()}
-    except Exception as error:  # Whatever a plugin does when it starts.
+        return {"versions": versions, "platform": platform, "under_test": device_under_test()}
+    except Exception as error:  # A plugin that fails when it starts.
         return {"versions": versions, "failure": f"{type(error).__name__}: {error}"}
 
 
-print(json.dumps(describe()))
+if __name__ == "__main__":
+    print(json.dumps(describe()))
