@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask COMMAND`. It depends on `sass-model` alone, so it builds without LLVM.
+//! The developer's commands: `cargo xtask COMMAND`. It builds without LLVM.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
 
 mod backend;
@@ -29,7 +29,6 @@ mod test_backend;
 mod tidy;
 mod verdict;
 mod wheel;
-mod x86_features;
 mod zoo;
 
 use std::process::ExitCode;

@@ -5,6 +5,7 @@
 //! sass       disassembly -> instructions              class      functional unit of each instruction
 //! loops      basic blocks and loops                   thread     trip counts, by following one thread
 //! rates      throughput of each architecture          model      -> time and bound of a kernel
+//! rows       resource usage of the kernels of programs
 //! table      the table of estimates in the repository
 //! ```
 //!
@@ -16,6 +17,7 @@ pub mod kernel;
 mod loops;
 pub mod model;
 pub mod rates;
+pub mod rows;
 pub mod sass;
 pub mod table;
 mod thread;

@@ -2,13 +2,10 @@
 //! machine code how long they take. No GPU is needed.
 //!
 //! ```text
-//! wheel      NVIDIA's tools                       rows       registers, spills and shared memory of each program
-//! large      programs with large kernels          roofline   estimates of the benchmark programs (crate sass-model)
+//! wheel      NVIDIA's tools                       roofline   estimates of the benchmark programs (crate sass-model)
 //! ```
 
-mod large;
 mod roofline;
-mod rows;
 mod wheel;
 
 use std::fs;
@@ -19,13 +16,13 @@ use pico_args::Arguments;
 use rayon::prelude::*;
 use sass_model::kernel::Kernel;
 use sass_model::model::Measured;
+use sass_model::rows::{PROGRAMS, Row, Summary};
 use serde_json::Value;
 
 use crate::corpus::{self, problem};
-use crate::shell::{program, root};
+use crate::shell::{program, root, run as run_program};
 use crate::{build, finish, packages};
 use roofline::Roofline;
-use rows::{Row, Summary};
 pub use wheel::{NVDISASM, PTXAS};
 
 pub const HELP: &str = "\
@@ -89,7 +86,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     };
     let mut programs = programs(quick || estimates)?;
     programs.retain(|(name, _)| filter.as_ref().is_none_or(|text| name.contains(text)));
-    programs.retain(|(name, _)| quick || !estimates || name.starts_with(roofline::PROGRAMS));
+    programs.retain(|(name, _)| quick || !estimates || name.starts_with(PROGRAMS));
     programs.retain(|(name, _)| !quick || !is_slow(name));
     let default = if estimates { TABLE_ARCHITECTURES } else { ARCHITECTURES };
     check(&tools, &programs, architectures.as_deref().unwrap_or(default))
@@ -162,7 +159,10 @@ fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
         collect(&shared.join("bench/programs"), "bench", &mut found)?;
     }
     collect(&corpus::unpack("bench_gpu")?, "bench", &mut found)?;
-    found.extend(large::programs()?);
+    let large = root.join("target/ptxas/large");
+    let script = root.join("tests/corpus/generate/bench/make_large_programs.py");
+    run_program(program("python3", &[&script, &large]))?;
+    collect(&large, "large", &mut found)?;
     if !quick {
         match shared.join("corpus").exists() {
             true => collect(&shared.join("corpus"), "corpus", &mut found)?,
@@ -260,7 +260,7 @@ fn assemble(tools: &Tools, (name, path): (&str, &Path), architecture: &str, fold
     let kernels = json["kernels"].as_array().context("kernels.json lists no kernels")?.iter();
     let kernels: Vec<Kernel> = kernels.map(Kernel::read).collect::<Result<_>>()?;
     match &tools.roofline {
-        Some(_) if name.starts_with(roofline::PROGRAMS) => Roofline::with_code(kernels, folder),
+        Some(_) if name.starts_with(PROGRAMS) => Roofline::with_code(kernels, folder),
         Some(_) | None => Ok(kernels.into_iter().map(|kernel| Measured { kernel, ..Measured::default() }).collect()),
     }
 }

@@ -1,7 +1,7 @@
 //! The rule for names: retired words are not used again.
 
-use super::Finding;
-use super::lexer::{Line, is_word};
+use crate::Finding;
+use crate::lexer::{Line, is_word};
 
 /// A word that names no longer contain, its replacement, and the names that may have it in another sense.
 struct Retired {
@@ -70,8 +70,8 @@ fn words(name: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lexer;
     use super::*;
+    use crate::lexer;
 
     #[test]
     fn retired_words_are_found_in_names_alone() {

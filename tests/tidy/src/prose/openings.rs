@@ -1,7 +1,7 @@
 //! Openings of documentation: a paragraph begins with a verb or a noun, so that readers find it by its subject.
 
-use crate::tidy::Finding;
-use crate::tidy::lexer::Line;
+use crate::Finding;
+use crate::lexer::Line;
 
 /// Openings without a subject.
 const OPENINGS: &[&str] = &[
@@ -33,7 +33,7 @@ fn documentation(line: &Line) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::lexer::lines;
+    use crate::lexer::lines;
 
     #[test]
     fn paragraphs_without_a_subject_are_found() {

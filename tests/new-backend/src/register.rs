@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::name::Name;
-use super::name::ORIGINAL;
+use crate::name::Name;
+use crate::name::ORIGINAL;
 
 /// Files that list the backends, a line each.
 const FILES: &[&str] =

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
-use super::lexer::{self, is_word};
+use crate::Finding;
+use crate::lexer::{self, is_word};
 
 /// The files of one crate by the paths of their modules: `["fused", "kernel"]` is `src/fused/kernel.rs`.
 type Modules<'a> = BTreeMap<Vec<String>, Module<'a>>;

@@ -16,7 +16,8 @@ impl Name {
         let is_name = text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         ensure!(is_name, "'{text}' is not a name for a backend: lower case letters and digits, a letter first");
-        ensure!(!KEYWORDS.contains(&text), "'{text}' is a word of Rust or Cargo; take another name");
+        let is_free = syn::parse_str::<syn::Ident>(text).is_ok() && !RESERVED.contains(&text);
+        ensure!(is_free, "'{text}' is a word of Rust or Cargo; take another name");
         Ok(Name(text.to_owned()))
     }
 
@@ -43,50 +44,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Words that are no identifier, feature or platform.
-const KEYWORDS: &[&str] = &[
-    "as",
-    "async",
-    "await",
-    "break",
-    "const",
-    "continue",
-    "crate",
-    "default",
-    "dyn",
-    "else",
-    "enum",
-    "extern",
-    "false",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "interpreter",
-    "let",
-    "loop",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "static",
-    "struct",
-    "super",
-    "test",
-    "trait",
-    "true",
-    "type",
-    "unsafe",
-    "use",
-    "where",
-    "while",
-];
+/// Words that are no feature, package or platform; keywords are no identifiers.
+const RESERVED: &[&str] = &["default", "interpreter", "test"];
 
 fn capitalised(word: &str) -> String {
     let mut letters = word.chars();

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::markers::is_marked;
-use crate::tidy::Finding;
-use crate::tidy::lexer::Line;
+use crate::Finding;
+use crate::lexer::Line;
 
 /// File with one line per crate: its folder, and its budget of marked lines per 1,000 comment lines.
 pub const BUDGET: &str = "xtask/prose-budget.txt";
 
-/// Distance below the budget from which the budget must be lowered.
+/// Greatest distance below the budget; the budget must be lowered if it is exceeded.
 const SLACK: usize = 5;
 
 /// Comment lines by the folder of their crate.
@@ -60,7 +60,7 @@ pub fn check(counts: &Counts, budget: &str) -> Vec<Finding> {
         let (line, budget) = budgets.remove(folder.as_str()).unwrap_or_default();
         if share > budget {
             let advice = format!(
-                "{} of {} comment lines of {folder} have a phrasing of xtask/src/tidy/prose/markers.rs, {share} per 1,000; \
+                "{} of {} comment lines of {folder} have a phrasing of tests/tidy/src/prose/markers.rs, {share} per 1,000; \
                  the budget is {budget}",
                 count.marked, count.all
             );
@@ -78,7 +78,7 @@ pub fn check(counts: &Counts, budget: &str) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::lexer::lines;
+    use crate::lexer::lines;
 
     fn advice(budget: &str) -> Vec<String> {
         let mut counts = Counts::default();

@@ -5,21 +5,20 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell::root;
-
 /// Folder of the chapter's code.
 const CHAPTER: &str = "docs/src/backend/examples";
 
-/// Adds the operation of the chapter to a crate: its function, the two lines that call it, and its test.
-pub fn add(folder: &Path) -> Result<()> {
-    let function = read(&root().join(CHAPTER).join("convolution.rs"))?;
+/// Adds the operation of the chapter to a crate: its function, the two lines that call it, and its test. `root` is the
+/// repository.
+pub fn add(root: &Path, folder: &Path) -> Result<()> {
+    let function = read(&root.join(CHAPTER).join("convolution.rs"))?;
     let target = folder.join("src/lowering/convolution.rs");
     fs::write(&target, function).with_context(|| format!("cannot write {}", target.display()))?;
     insert(&folder.join("src/lowering/mod.rs"), "mod dot;", "mod convolution;\n")?;
     let line = "Op::Convolution(op) => convolution::lower(cx, op),\n        ";
     insert(&folder.join("src/lowering/mod.rs"), "Op::Dot(op) =>", line)?;
     let tests = folder.join("tests/backend/lowering.rs");
-    let text = read(&tests)? + "\n" + &read(&root().join(CHAPTER).join("convolution_test.txt"))?;
+    let text = read(&tests)? + "\n" + &read(&root.join(CHAPTER).join("convolution_test.txt"))?;
     fs::write(&tests, text).with_context(|| format!("cannot write {}", tests.display()))
 }
 

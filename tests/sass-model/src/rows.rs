@@ -1,9 +1,13 @@
-//! Resource usage of the kernels of each program: registers, spills, shared memory.
+//! Resource usage of the kernels of each program: registers, spills, shared memory; their estimates.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-use sass_model::model::Measured;
+use crate::model::{Estimate, Measured, Stretch};
+use crate::table::TableRow;
+
+/// The programs that are estimated, by the beginning of their names.
+pub const PROGRAMS: &str = "bench/";
 
 /// A program with its kernels, or why there are none.
 pub struct Row {
@@ -72,11 +76,65 @@ impl fmt::Display for Summary {
     }
 }
 
+/// Kernels with their estimates, and the programs that they are of.
+fn estimated(rows: &[Row]) -> impl Iterator<Item = (&str, &Measured, &Estimate)> {
+    rows.iter().filter_map(|row| Some((row.name.strip_prefix(PROGRAMS)?, row.outcome.as_ref().ok()?))).flat_map(
+        |(program, kernels)| {
+            kernels.iter().filter_map(move |measured| Some((program, measured, measured.estimate.as_ref()?)))
+        },
+    )
+}
+
+/// Rows of the table of estimates.
+pub fn table_rows(rows: &[Row]) -> Vec<TableRow> {
+    estimated(rows).map(|(program, measured, estimate)| TableRow::new(program, measured, estimate)).collect()
+}
+
+/// All innermost loops of all kernels, as text.
+pub fn loops(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for (program, Measured { kernel, .. }, estimate) in estimated(rows) {
+        let launch = kernel.launch;
+        let per_element = |count: u64| count as f64 * launch.all_threads() / estimate.elements;
+        let [_, memory, issue, special, tensor] = estimate.seconds.map(|seconds| seconds * 1e6);
+        let _ = writeln!(
+            text,
+            "{program}/{}: {}\n  {} blocks of {} threads, {:.0} elements, {} registers, {} jumps by data; {:.2} instructions by \
+             elements{}\n  \
+             us: memory {memory:.2}, issue {issue:.2}, special {special:.2}, tensor {tensor:.2}",
+            kernel.name,
+            kernel.strategy,
+            launch.blocks,
+            launch.threads,
+            estimate.elements,
+            kernel.registers,
+            estimate.guesses,
+            estimate.per_element,
+            if estimate.by_data { ", at least: data decides how often a loop is done" } else { "" },
+        );
+        let stretches = estimate.loops.iter().map(|l| ("loop", l)).chain([("all", &estimate.whole)]);
+        for (what, Stretch { address, turns, instructions, tensor, special, local, .. }) in stretches.clone() {
+            let _ = writeln!(
+                text,
+                "  {what} at {address:#06x}: {turns} turns, {instructions} instructions, {:.2} by elements; {tensor} \
+                 tensor, {special} special, {local} local",
+                per_element(*instructions)
+            );
+        }
+        for (what, Stretch { address, loads_in_flight, loads, stores, .. }) in stretches {
+            let _ = writeln!(
+                text,
+                "  {what} at {address:#06x}: {loads_in_flight} loads in flight of {loads:?} bytes, stores of {stores:?}"
+            );
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use sass_model::kernel::Kernel;
-
     use super::*;
+    use crate::kernel::Kernel;
 
     fn kernel(name: &str, registers: u64, spill_bytes: u64) -> Measured {
         let kernel = Kernel { name: name.to_owned(), registers, spill_bytes, shared_bytes: 128, ..Kernel::default() };

@@ -1,14 +1,6 @@
 //! `cargo xtask new-backend`, `remove-backend`, `vendor-todo`: a backend of one's own, from the one that is meant to be
 //! copied.
 
-mod copy;
-mod example;
-mod manifest;
-mod mark;
-mod name;
-mod register;
-mod todo;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,7 +8,8 @@ use pico_args::Arguments;
 
 use crate::shell::{cargo, program, root, run as run_program};
 use crate::{downstream, finish};
-use name::{Name, ORIGINAL};
+use new_backend::name::{Name, ORIGINAL};
+use new_backend::{copy, example, manifest, mark, register};
 
 pub const NEW_HELP: &str = "\
   cargo xtask new-backend NAME [--out DIR] [--no-test]
@@ -81,7 +74,7 @@ fn new_inside(name: &Name, options: &Options) -> Result<()> {
     mark::put(&folder.join("Cargo.toml"))?;
     register::add(&root(), name)?;
     if options.with_example {
-        example::add(&folder)?;
+        example::add(&root(), &folder)?;
     }
     println!("{}: {files} files; registered behind the Cargo feature \"{name}\" of xla", name.package());
     run_program(cargo(&["check", "--package", &name.package()]))?;
@@ -107,7 +100,7 @@ fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
     let files = copy::copy(&original(), &out, name)?;
     manifest::make_independent(&out.join("Cargo.toml"), &root())?;
     if options.with_example {
-        example::add(&out)?;
+        example::add(&root(), &out)?;
     }
     // The versions that this workspace was tested with.
     std::fs::copy(root().join("Cargo.lock"), out.join("Cargo.lock"))?;
@@ -161,7 +154,7 @@ pub fn todo(mut args: Arguments) -> Result<()> {
     finish(args)?;
     let folder = path.unwrap_or_else(|| root().join(name.package()));
     ensure!(folder.is_dir(), "there is no {}", folder.display());
-    print!("{}", todo::report(&folder)?);
+    print!("{}", new_backend::todo::report(&folder)?);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The rules for the manifests of the crates: only the root manifest states versions and lints.
 
-use super::Finding;
+use crate::Finding;
 
 /// Checks the manifest of one crate.
 pub fn check(path: &str, content: &str) -> Vec<Finding> {

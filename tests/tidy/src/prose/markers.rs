@@ -1,6 +1,6 @@
 //! Phrasings that make comments hard to read. Each is legal English; their density is the problem.
 
-use crate::tidy::lexer::is_word;
+use crate::lexer::is_word;
 
 /// Phrases as sequences of words and punctuation marks. `|` separates alternatives, `^` is the start of a sentence. A
 /// phrase with a capital letter matches that spelling alone.

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Finding;
+use crate::Finding;
 
 /// Bindings of LLVM and of device drivers, and the crates that may depend on them.
 const GUARDED: &[(&str, &[&str])] = &[
@@ -15,8 +15,8 @@ const GUARDED: &[(&str, &[&str])] = &[
 /// The crates of the workspace that a crate may depend on; `None` for a crate that is not in the picture.
 fn below(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
-        "xla-hlo" | "simulated-gpu" | "sass-model" => &[],
-        "xtask" => &["sass-model"],
+        "xla-hlo" | "simulated-gpu" | "sass-model" | "tidy" | "new-backend" => &[],
+        "xtask" => &["sass-model", "tidy", "new-backend"],
         "simulated-libraries" => &["simulated-gpu"],
         "xla-passes" | "xla-stablehlo" => &["xla-hlo"],
         "xla-service" => &["xla-hlo", "xla-passes"],
@@ -47,9 +47,9 @@ pub fn check(metadata: &Value) -> Result<Vec<Finding>> {
         let path = manifest_path(metadata, package);
         let Some(below) = below(name) else {
             let advice = format!(
-                "{name} is not in the picture of the crates: add it to xtask/src/tidy/layers.rs and ARCHITECTURE.md"
+                "{name} is not in the picture of the crates: add it to tests/tidy/src/layers.rs and ARCHITECTURE.md"
             );
-            found.push(Finding::failure(&path, 0, "layers", advice));
+            found.push(Finding::failure(&path, 0, "manifest", advice));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
@@ -58,12 +58,12 @@ pub fn check(metadata: &Value) -> Result<Vec<Finding>> {
             let kit = other == "xla-tests" && dependency["kind"] == "dev" && name.starts_with("backend-");
             if names.contains(&other) && !matches(below, other) && !kit {
                 let advice = format!("{name} may depend on {}, not on {other}", list(below));
-                found.push(Finding::failure(&path, 0, "layers", advice));
+                found.push(Finding::failure(&path, 0, "manifest", advice));
             }
             let guard = GUARDED.iter().find(|(guarded, _)| *guarded == other);
             if let Some((_, owners)) = guard.filter(|(_, owners)| !matches(owners, name)) {
                 let advice = format!("only {} may depend on {other}", list(owners));
-                found.push(Finding::failure(&path, 0, "layers", advice));
+                found.push(Finding::failure(&path, 0, "manifest", advice));
             }
         }
     }
@@ -121,7 +121,7 @@ mod tests {
         assert!(advice("xla-service", &[("xla-hlo", None), ("xla-passes", None), ("tracing", None)]).is_empty());
         assert_eq!(
             advice("xla-hlo", &[("xla-passes", None)]),
-            ["xla-hlo/Cargo.toml: layers: xla-hlo may depend on no crate of the workspace, not on xla-passes"]
+            ["xla-hlo/Cargo.toml: manifest: xla-hlo may depend on no crate of the workspace, not on xla-passes"]
         );
         assert_eq!(advice("xla-passes", &[("xla-service", Some("dev"))]).len(), 1);
         assert_eq!(advice("xtask", &[("xla-hlo", None)]).len(), 1);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::name::Name;
+use crate::name::Name;
 
 /// Copies the files of a crate, renamed inside and outside; returns how many. Build products are left out.
 pub fn copy(from: &Path, to: &Path, name: &Name) -> Result<usize> {

@@ -1,7 +1,7 @@
 //! The rule for names of files: a Rust file that a comment or a document names is there.
 
-use super::Finding;
-use super::lexer::{Line, is_word};
+use crate::Finding;
+use crate::lexer::{Line, is_word};
 
 /// Checks the comments of a Rust file.
 pub fn check_comments(path: &str, lines: &[Line], files: &[String]) -> Vec<Finding> {
