@@ -65,6 +65,16 @@ fn reads_of_overwritten_elements_are_found() {
     }
 }
 
+/// Arrays of more than 16 MiB are not run again, whatever the kernel does with them.
+#[test]
+fn kernels_of_large_arrays_are_not_checked() {
+    for (columns, is_checked) in [(1 << 11, true), ((1 << 11) + 1, false)] {
+        let shape = format!("c128[256,{columns}]");
+        let module = entry(&format!("x = {shape} parameter(0) ROOT r = {shape} reverse(x), dimensions={{0}}"));
+        assert_eq!(checked(&module, ReadOrder::Element).is_err(), is_checked, "{columns} columns");
+    }
+}
+
 /// Code depends on whether an input is overwritten, not on which one. Two fusions of a training step that differ only
 /// in this share one kernel, and each of their lists of overwritten inputs is checked.
 #[test]

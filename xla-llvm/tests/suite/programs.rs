@@ -62,6 +62,21 @@ fn reversals_of_one_vector_in_a_concatenation() {
     }
 }
 
+/// An array of one vector, in rows of which all but one are padding: no row but this one may read it, and vectors of 64
+/// bytes end at a page that cannot be accessed.
+#[test]
+fn reversals_of_one_vector_under_padding() {
+    for extent in [4, 8, 16, 64] {
+        for padding in ["39_0x0_0", "0_39x0_0", "20_19x0_0"] {
+            let body = format!(
+                "x = $T[1,$E] parameter(0) z = $T[] parameter(1) s = $T[1,$E] reverse(x), dimensions={{1}}
+                 ROOT r = $T[40,$E] pad(s, z), padding={padding}"
+            );
+            ["f32", "s64", "u8"].iter().for_each(|ty| program("vector-loops", &body, extent, ty));
+        }
+    }
+}
+
 #[test]
 fn reversals_and_slices() {
     programs(
