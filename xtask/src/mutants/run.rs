@@ -15,6 +15,9 @@ use crate::shell::output;
 /// Memory that a test may take, in KiB: mutants of loops allocate without end.
 const MEMORY: u64 = 8 << 20;
 
+/// Bytes of a test thread's stack: the build is not optimized.
+const STACK: &str = "33554432";
+
 /// Platforms whose conformance suite runs kernels.
 const PLATFORMS: [&str; 2] = ["cpu", "gpu-emulated"];
 /// Conformance levels that compare results, and the segments of a case's name that the cases of a test share.
@@ -206,7 +209,7 @@ impl Tests {
         let names: Vec<&str> = group.iter().map(|&index| self.tests[index].name.as_str()).collect();
         command.args(["-c", &format!("ulimit -v {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]).arg(path);
         command.args(test.program.args(&names)).env("CARGO_MANIFEST_DIR", folder);
-        command.env("INSTA_UPDATE", "no").env(set.0, set.1);
+        command.env("INSTA_UPDATE", "no").env("RUST_MIN_STACK", STACK).env(set.0, set.1);
         // A case that fails for a mutant is none of the tests that are there for the others.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
         command.env("INSTA_WORKSPACE_ROOT", &self.root).current_dir(folder);
