@@ -87,7 +87,7 @@ pub struct Dataflow {
 /// that is nested too deeply.
 pub fn analyze(module: &Module) -> Result<Dataflow> {
     if module.entry_if_set().is_none() {
-        return Err(Error::failed_precondition("the module has no entry"));
+        return Err(Error::failed_precondition("the module has no entry computation"));
     }
     let flow = Flow::new(module)?;
     let mut numbers = Numbers { flow: &flow, module, of: HashMap::new(), values: Vec::new() };

@@ -226,7 +226,7 @@ impl Assigner<'_> {
         let mut outputs = Vec::new();
         for (path, node) in paths.zip(&self.timeline.outputs) {
             let Some(node) = *node else { continue };
-            let slice = self.place(node).ok_or_else(|| Error::internal(format!("output {path:?} has no place")))?;
+            let slice = self.place(node).ok_or_else(|| Error::internal(format!("output {path:?} has no slice")))?;
             let parameter = match &self.allocations[slice.allocation.index()].kind {
                 AllocationKind::Parameter { leaf, .. } => Some(leaf.clone()),
                 AllocationKind::Output { .. } | AllocationKind::Constant { .. } | AllocationKind::Temporary => None,

@@ -58,7 +58,7 @@ fn check_embedded(module: &Module) -> Result<()> {
 
 fn too_large(module: &Module, caller: CompId, id: InstrId, callee: &str) -> Error {
     let (name, caller) = (module[caller][id].name(), module[caller].name());
-    growth::exceeded(&format!("writing out {callee} for {name} of {caller}"))
+    growth::exceeded(&format!("inlining {callee} into {name} of {caller}"))
 }
 
 fn elementwise_maps(module: &Module, caller: CompId) -> Vec<(InstrId, CompId)> {

@@ -63,7 +63,9 @@ impl Norm<'_> {
             (BatchNormKind::Grad, &[x, scale, mean, variance, gradient]) => {
                 self.gradients(at, x, [scale, mean, variance], gradient)
             }
-            _ => Err(xla_hlo::Error::internal("a batch normalisation has other operands (arity is verified)")),
+            _ => {
+                Err(xla_hlo::Error::internal("batch normalisation has a wrong number of operands (arity is verified)"))
+            }
         }
     }
 

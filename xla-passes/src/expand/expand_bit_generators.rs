@@ -27,7 +27,8 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     let words = (0..at.dims(state)[0]).map(|i| word(at, state, i)).collect::<Result<Vec<_>>>()?;
     let leaves = at.shape(id).leaves();
     let bits = leaves.get(1).and_then(|(_, leaf)| leaf.as_array()).cloned();
-    let shape = bits.ok_or_else(|| xla_hlo::Error::internal("the result is not a pair of state and bits"))?;
+    let shape = bits
+        .ok_or_else(|| xla_hlo::Error::internal("the result of rng-bit-generator is not a pair of state and bits"))?;
     let (bits, counter) = match op.algorithm {
         RngAlgorithm::ThreeFry => threefry::bits(at, words[0], words[1], &shape)?,
         RngAlgorithm::Philox | RngAlgorithm::Default => {

@@ -90,5 +90,5 @@ fn join(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<Inst
             None => part,
         });
     }
-    whole.ok_or_else(|| xla_hlo::Error::internal("a wide element has no parts"))
+    whole.ok_or_else(|| xla_hlo::Error::internal("bitcast-convert has no narrow elements to combine"))
 }

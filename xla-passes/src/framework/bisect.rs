@@ -80,7 +80,8 @@ pub fn bisect(
 ) -> Result<Bisected> {
     let mut search = Search { pipeline, module, profile, options, judge };
     let steps = search.steps();
-    let unknown = |end: &str| Error::failed_precondition(format!("the program {end} passes could not be judged"));
+    let unknown =
+        |end: &str| Error::failed_precondition(format!("the program {end} passes cannot be judged good or bad"));
     match search.judge(0, None, steps.len())? {
         Verdict::Good => {}
         Verdict::Bad => return Ok(Bisected::AtStart),

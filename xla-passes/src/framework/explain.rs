@@ -220,26 +220,26 @@ impl fmt::Display for FusionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use FusionReason::*;
         match self {
-            Generator => f.write_str("made from next to nothing, never read from memory"),
+            Generator => f.write_str("cheap to generate, never read from memory"),
             Once { saved_bytes } => write!(f, "each element once; {saved_bytes} bytes not written and not read"),
-            Cheaper(repeat) => write!(f, "cheaper again than from memory: {repeat}"),
-            SameRows => f.write_str("both go over the same rows"),
+            Cheaper(repeat) => write!(f, "cheaper to recompute than to load: {repeat}"),
+            SameRows => f.write_str("both iterate over the same rows"),
             SameLoop => f.write_str("read element by element in the same loop"),
             Attention => {
-                f.write_str("scores stay in the kernel that makes them, goes through their softmax and multiplies")
+                f.write_str("scores stay in one kernel, which computes both dots and the softmax between them")
             }
-            Epilogue => f.write_str("goes on with each element where the contraction leaves it"),
+            Epilogue => f.write_str("an elementwise epilogue, applied to the result of the contraction in place"),
             SmallKernels => f.write_str("the same loop, and both small"),
             SharedInput => f.write_str("the same loop, and an array that both read"),
             ComputesNothing(opcode) => write!(f, "{} computes nothing: the value is in memory", opcode.name()),
-            NotFusible(opcode) => write!(f, "the target computes {} alone", opcode.name()),
+            NotFusible(opcode) => write!(f, "the target does not fuse {} into its readers", opcode.name()),
             ReaderIsNoKernel(opcode) => write!(f, "{} is not a kernel and reads from memory", opcode.name()),
             OperandFromMemory => f.write_str("the reader takes this operand from memory"),
-            UpdateInPlace => f.write_str("reads the array that the kernel updates in place at other indices"),
-            ReducesTwice => f.write_str("the kernel would reduce elsewhere than where its loop stands, more than once"),
+            UpdateInPlace => f.write_str("reads the array that the kernel updates in place, but at other indices"),
+            ReducesTwice => f.write_str("the kernel would reduce the same elements more than once, or before its loop"),
             NoArray => f.write_str("its result is not a single array"),
             DynamicSize => f.write_str("a size is dynamic"),
-            ControlDependency => f.write_str("control dependencies say when it runs"),
+            ControlDependency => f.write_str("control dependencies determine its order"),
             LargeConstant => f.write_str("a constant of several elements is an array in memory"),
             TransposeTooLarge { bytes, limit } => {
                 write!(f, "transposes {bytes} bytes; at most {limit} are read across memory")
@@ -256,17 +256,17 @@ impl fmt::Display for FusionReason {
             TooManyOperands { count, limit } => {
                 write!(f, "the kernel would read and write {count} arrays; at most {limit}")
             }
-            IsResult => f.write_str("a result of the program, in memory anyway"),
+            IsResult => f.write_str("a result of the program, which is in memory anyway"),
             InMemoryFor { reader } => write!(f, "in memory anyway, for %{reader}"),
             Expensive { work, times } => {
                 write!(f, "too expensive to compute {} times: work {work} a vector", rounded(*times))
             }
-            MoreExpensive(repeat) => write!(f, "more expensive again than from memory: {repeat}"),
+            MoreExpensive(repeat) => write!(f, "more expensive to recompute than to load: {repeat}"),
             FreeReshape => f.write_str("a reshape of an array in memory is the same bytes"),
             NotRowByRow => f.write_str("not the same rows, or a reduction is used outside of its row"),
             OtherLoop { producer, consumer } => write!(f, "loops over {producer:?} and {consumer:?}"),
-            OtherElements => f.write_str("reads other elements than its loop stands at"),
-            Cycle => f.write_str("something in between needs the one and makes the other"),
+            OtherElements => f.write_str("reads elements other than the current one of the loop"),
+            Cycle => f.write_str("fusion would create a cycle through an instruction between them"),
         }
     }
 }

@@ -372,7 +372,7 @@ impl TargetProfile {
                     let known: Vec<&str> = expandable.iter().map(|opcode| opcode.name()).collect();
                     let hint = did_you_mean(name, known.iter().copied());
                     return Err(Error::invalid_argument(format!(
-                        "no target can do without {name:?}{hint}; there is {}, and floats narrower than {}",
+                        "a target cannot lack {name:?}{hint}; it can lack {}, and floats narrower than {}",
                         known.join(", "),
                         self.floats.compute_in
                     )));
@@ -479,7 +479,7 @@ mod tests {
     fn what_programs_cannot_do_without_is_refused() {
         for name in ["add", "f32", "f64", "s8", "tan_h", ""] {
             let error = TargetProfile::generic().without([name]).expect_err(name).to_string();
-            assert!(error.contains("no target can do without") && error.contains("cholesky"), "{error}");
+            assert!(error.contains("a target cannot lack") && error.contains("cholesky"), "{error}");
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn resolve_alias(name: &str) -> &str {
 /// Returns the pass with this name or alias. The error names the replacement of a renamed pass, or lists all passes.
 pub fn pass(name: &str) -> Result<Box<dyn Pass>> {
     if let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == name) {
-        return Err(Error::not_found(format!("pass {old:?} is called {new:?} now")));
+        return Err(Error::not_found(format!("pass {old:?} was renamed to {new:?}")));
     }
     let resolved = resolve_alias(name);
     PASSES.iter().find(|info| info.name == resolved).map(|info| (info.make)()).ok_or_else(|| {
@@ -60,7 +60,7 @@ pub fn parse(text: &str) -> Result<Pipeline> {
     let mut reader = PipelineParser { rest: text, text };
     let (pipeline, end) = reader.list(0)?;
     if end.is_some() {
-        return Err(reader.wrong("there is a ] without a ["));
+        return Err(reader.wrong("`]` has no matching `[`"));
     }
     Ok(pipeline(Pipeline::new("custom")))
 }
@@ -87,7 +87,7 @@ impl PipelineParser<'_> {
                     let all = move |pipeline| steps.into_iter().fold(pipeline, |pipeline, step| step(pipeline));
                     return Ok((Box::new(all), end));
                 }
-                Some(_) => return Err(self.wrong("after a group there is a comma, or the end")),
+                Some(_) => return Err(self.wrong("a group must be followed by a comma or the end")),
             }
         }
     }
@@ -96,12 +96,12 @@ impl PipelineParser<'_> {
         self.rest = self.rest.trim_start();
         if let Some(rest) = self.rest.strip_prefix('[') {
             if depth == DEPTH {
-                return Err(self.wrong("groups are nested too deep"));
+                return Err(self.wrong("groups are nested too deeply"));
             }
             self.rest = rest;
             let (steps, end) = self.list(depth + 1)?;
             if end.is_none() {
-                return Err(self.wrong("there is a [ without a ]"));
+                return Err(self.wrong("`[` has no matching `]`"));
             }
             let star = self.rest.strip_prefix('*');
             self.rest = star.unwrap_or(self.rest).trim_start();
@@ -113,17 +113,20 @@ impl PipelineParser<'_> {
         self.rest = rest;
         let name = name.trim_end();
         if name.is_empty() {
-            return Err(self.wrong("a name of a pass is missing"));
+            return Err(self.wrong("the name of a pass is missing"));
         }
         if name.ends_with('*') {
-            return Err(self.wrong("a star follows a group in brackets"));
+            return Err(self.wrong("a star must follow a group in brackets"));
         }
         let pass = pass(name)?;
         Ok(Box::new(|pipeline| pipeline.boxed(pass)))
     }
 
     fn wrong(&self, what: &str) -> Error {
-        Error::invalid_argument(format!("in the list of passes {:?}: {what}; such as a,[b,c]*,d", self.text))
+        Error::invalid_argument(format!(
+            "in the list of passes {:?}: {what}; write a list such as a,[b,c]*,d",
+            self.text
+        ))
     }
 }
 
@@ -155,15 +158,15 @@ mod tests {
     fn wrong_lists_are_refused() {
         let deep = "[".repeat(100);
         for (text, what) in [
-            ("", "a name of a pass is missing"),
-            ("fuse,", "a name of a pass is missing"),
-            ("[fuse", "a [ without a ]"),
-            ("fuse]", "a ] without a ["),
-            ("fuse*", "a star follows a group"),
-            ("[fuse]fuse", "after a group there is a comma"),
-            ("[]*", "a name of a pass is missing"),
-            ("fuse[dead-code]", "after a group there is a comma"),
-            ("[fuse]\u{e4}", "after a group there is a comma"),
+            ("", "the name of a pass is missing"),
+            ("fuse,", "the name of a pass is missing"),
+            ("[fuse", "`[` has no matching `]`"),
+            ("fuse]", "`]` has no matching `[`"),
+            ("fuse*", "a star must follow a group"),
+            ("[fuse]fuse", "a group must be followed by a comma"),
+            ("[]*", "the name of a pass is missing"),
+            ("fuse[dead-code]", "a group must be followed by a comma"),
+            ("[fuse]\u{e4}", "a group must be followed by a comma"),
             (&deep, "nested too deep"),
         ] {
             let error = parse(text).err().expect(text);

@@ -95,7 +95,10 @@ impl Rewriter<'_> {
             Collective::CollectiveBroadcast { has_dynamic_root: false, .. } => {
                 self.by_group(at, op, lanes, |_, group| Ok(vec![rows[group[0]].clone(); group.len()]))
             }
-            _ => Err(Error::unimplemented(format!("{} among several devices", Op::from(op.clone()).opcode()))),
+            _ => Err(Error::unimplemented(format!(
+                "{} among several devices is not implemented",
+                Op::from(op.clone()).opcode()
+            ))),
         }
     }
 
@@ -104,7 +107,9 @@ impl Rewriter<'_> {
         let partitions = self.source.attributes().num_partitions.max(1) as i64;
         let is_partition = matches!(op, Collective::PartitionId);
         if is_partition && partitions > 1 && lanes.outer.is_none() {
-            return Err(Error::unimplemented("the number of a partition where partitions are not told apart"));
+            return Err(Error::unimplemented(
+                "partition-id outside of manual computations is not supported, since values there are global",
+            ));
         }
         let number = |device: i64| if is_partition { device % partitions } else { device / partitions };
         let mut at = Inserter::new(&mut self.target, at);
@@ -132,7 +137,9 @@ impl Rewriter<'_> {
             }
             let members: Option<Vec<usize>> = members.into_iter().collect();
             let members = members.ok_or_else(|| {
-                Error::unimplemented("a collective among devices that are not all told apart where it stands")
+                Error::unimplemented(
+                    "a group of the collective contains devices without values of their own at this point",
+                )
             })?;
             for (&lane, row) in members.iter().zip(result(&mut at, &members)?) {
                 results[lane] = Some(row);
@@ -150,7 +157,7 @@ impl Rewriter<'_> {
                 (None, None) => {}
                 _ => {
                     return Err(Error::unimplemented(
-                        "a permutation of devices that are not all told apart where it stands",
+                        "a source-target pair contains a device without values of its own at this point",
                     ));
                 }
             }
@@ -162,7 +169,7 @@ impl Rewriter<'_> {
 /// Reduces operand `number` of all members sequentially.
 fn reduced(at: &mut Inserter<'_>, computation: CompId, members: &[Row], number: usize) -> Result<InstrId> {
     let mut arrays = members.iter().map(|row| row[number]);
-    let first = arrays.next().ok_or_else(|| Error::internal("a group without members"))?;
+    let first = arrays.next().ok_or_else(|| Error::internal("a group of a collective has no members"))?;
     let dimensions: Vec<usize> = (0..at.array(first)?.rank()).collect();
     arrays.try_fold(first, |sum, next| at.add(Map { dimensions: dimensions.clone(), computation }, [sum, next]))
 }

@@ -13,12 +13,12 @@ impl Rewriter<'_> {
     /// Emits a loop that runs as long as any lane continues. Lanes that are done keep their state. If the loop counts
     /// to a constant, all lanes run the same number of iterations.
     pub(super) fn while_loop(&mut self, at: CompId, op: &While, operands: &[Value], is_counted: bool) -> Result<Value> {
-        let [init] = operands else { return Err(Error::internal("a loop without a state")) };
+        let [init] = operands else { return Err(Error::internal("while has no state operand")) };
         let lanes = &init.lanes;
         let may_differ = lanes.devices.len() > 1 && !is_counted;
         if may_differ && self.effects.contains(&op.body) {
             return Err(Error::unimplemented(
-                "side effects beside collectives in a loop that devices may not leave together",
+                "a loop around collectives has side effects, and its trip count may differ between devices",
             ));
         }
         let start = self.together(at, init)?;
@@ -54,7 +54,7 @@ impl Rewriter<'_> {
     /// Emits a branch that all lanes take together. If lanes may differ, emits all branches, and each lane selects its
     /// own result.
     pub(super) fn conditional(&mut self, at: CompId, op: &Conditional, operands: &[Value]) -> Result<Value> {
-        let [index, operands @ ..] = operands else { return Err(Error::internal("a conditional without operands")) };
+        let [index, operands @ ..] = operands else { return Err(Error::internal("conditional has no operands")) };
         let lanes = operands.iter().chain([index]).map(|value| &value.lanes).max_by_key(|lanes| lanes.devices.len());
         let lanes = lanes.unwrap_or(&index.lanes).clone();
         if !index.is_same() {
@@ -87,7 +87,7 @@ impl Rewriter<'_> {
     ) -> Result<Value> {
         if op.branches.iter().any(|branch| self.effects.contains(branch)) {
             return Err(Error::unimplemented(
-                "side effects beside collectives in branches that devices may not take together",
+                "a branch around collectives has side effects, and the selector may differ between devices",
             ));
         }
         let mut results = Vec::with_capacity(op.branches.len());
@@ -163,6 +163,6 @@ fn chosen(at: &mut Inserter<'_>, wants: InstrId, new: InstrId, old: InstrId) -> 
             at.tuple(&elements)
         }
         Shape::Token => Ok(new),
-        other => Err(Error::unimplemented(format!("values of shape {other} in a loop around collectives"))),
+        other => Err(Error::unimplemented(format!("a loop around collectives cannot carry values of shape {other}"))),
     }
 }

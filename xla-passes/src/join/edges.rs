@@ -52,10 +52,11 @@ impl Rewriter<'_> {
         lanes: &Rc<Lanes>,
     ) -> Result<Value> {
         let outer = lanes.outer.clone();
-        let outer = outer.ok_or_else(|| Error::invalid_argument("it ends a manual computation that did not begin"))?;
+        let outer =
+            outer.ok_or_else(|| Error::invalid_argument("it ends a manual computation that was not started"))?;
         let by_hand = ByHand::new(edge, &self.meshes)?;
         if by_hand.inside(&outer)? != *lanes {
-            return Err(Error::unimplemented("a manual computation that ends over other devices than it began over"));
+            return Err(Error::unimplemented("the manual computation starts and ends over different devices"));
         }
         let inner = lanes.devices.len() / outer.devices.len();
         let mut columns: Vec<Vec<InstrId>> = vec![Vec::new(); outer.devices.len()];
@@ -74,7 +75,7 @@ impl Rewriter<'_> {
                     all[number].get_or_insert(id);
                 }
                 let all: Option<Vec<InstrId>> = all.into_iter().collect();
-                let all = all.ok_or_else(|| Error::internal("no lane has a part of a global value"))?;
+                let all = all.ok_or_else(|| Error::internal("no device has a part of the global value"))?;
                 column.push(grid.whole(&mut at, all)?);
             }
         }

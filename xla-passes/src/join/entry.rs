@@ -41,7 +41,9 @@ pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
     let count = |count: u64| usize::try_from(count.max(1)).ok().filter(|&count| count <= MAX_DEVICES);
     let (replicas, partitions) = (count(attributes.replica_count), count(attributes.num_partitions));
     let (Some(replicas), Some(partitions)) = (replicas, partitions) else {
-        return Err(Error::resource_exhausted(format!("more than {MAX_DEVICES} devices together in one program")));
+        return Err(Error::resource_exhausted(format!(
+            "the program has more than {MAX_DEVICES} devices, the limit for one joined program"
+        )));
     };
     let mut rewriter = Rewriter::new(module)?;
     let at = rewriter.target.add(Computation::new(module.entry().name()));
@@ -211,7 +213,7 @@ fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> 
     let mesh = match &sharding.mesh {
         MeshName::Inline(mesh) => mesh,
         MeshName::Named(name) => {
-            meshes.0.get(name).ok_or_else(|| Error::invalid_argument(format!("there is no mesh {name}")))?
+            meshes.0.get(name).ok_or_else(|| Error::invalid_argument(format!("the module has no mesh {name}")))?
         }
     };
     sdy::tiles(sharding, mesh)

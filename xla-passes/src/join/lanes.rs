@@ -42,7 +42,7 @@ impl Value {
             }
             around = own.outer.as_ref();
         }
-        Err(Error::unimplemented("an operation on values of several manual computations"))
+        Err(Error::unimplemented("the operands belong to different manual computations"))
     }
 
     /// Whether all lanes share the value.
@@ -61,20 +61,20 @@ pub(super) struct ByHand<'m> {
 impl<'m> ByHand<'m> {
     pub fn new(edge: &'m ManualEdge, meshes: &'m Meshes) -> Result<ByHand<'m>> {
         let first = edge.shardings.first();
-        let name = &first.ok_or_else(|| Error::invalid_argument("a manual computation without shardings"))?.mesh;
+        let name = &first.ok_or_else(|| Error::invalid_argument("the manual computation has no shardings"))?.mesh;
         let mesh = match name {
             MeshName::Inline(mesh) => mesh,
             MeshName::Named(name) => {
                 let mesh = meshes.0.get(name);
-                mesh.ok_or_else(|| Error::invalid_argument(format!("there is no mesh {name}")))?
+                mesh.ok_or_else(|| Error::invalid_argument(format!("the module has no mesh {name}")))?
             }
         };
         if mesh.device_count()? == 0 {
-            return Err(Error::invalid_argument("a manual computation over a mesh without devices"));
+            return Err(Error::invalid_argument("the manual computation is over a mesh without devices"));
         }
         let number = |name: &String| mesh.axes.iter().position(|(axis, _)| axis == name);
         let axes: Option<Vec<usize>> = edge.manual_axes.iter().map(number).collect();
-        let axes = axes.ok_or_else(|| Error::invalid_argument("the mesh has not all of the manual axes"))?;
+        let axes = axes.ok_or_else(|| Error::invalid_argument("the mesh lacks some of the manual axes"))?;
         Ok(ByHand { mesh, axes })
     }
 
@@ -105,8 +105,9 @@ impl<'m> ByHand<'m> {
                 Some(_) => self.mesh.place(device)?,
                 None => Some(vec![0; self.mesh.axes.len()]),
             };
-            let place =
-                place.ok_or_else(|| Error::unimplemented("manual computations over meshes of other devices"))?;
+            let place = place.ok_or_else(|| {
+                Error::unimplemented("nested manual computations are over meshes of different devices")
+            })?;
             devices.extend(self.places(&place).iter().map(|place| self.mesh.device(place)));
         }
         Ok(Rc::new(Lanes { devices, outer: Some(outer.clone()) }))

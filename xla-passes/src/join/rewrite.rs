@@ -56,14 +56,14 @@ impl<'m> Rewriter<'m> {
         self.plain
             .get(&id)
             .copied()
-            .ok_or_else(|| Error::unimplemented("collectives in the computation of an operation"))
+            .ok_or_else(|| Error::unimplemented("the computation of an operation contains collectives"))
     }
 
     /// Emits a computation into `at`. Returns its root.
     pub fn write(&mut self, at: CompId, id: CompId, parameters: &[Value], around: &Rc<Lanes>) -> Result<Value> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Error::resource_exhausted(format!("more than {MAX_DEPTH} calls inside of each other")));
+            return Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep")));
         }
         let computation = &self.source[id];
         let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(computation.len());
@@ -114,7 +114,7 @@ impl<'m> Rewriter<'m> {
             Op::CustomCall(call) if is_edge(&call.target) => match sdy::role(self.source, computation, id)? {
                 Some(Role::GlobalToLocal(edge)) => self.split(at, &edge, operands, &lanes),
                 Some(Role::LocalToGlobal(edge)) => self.unite(at, &edge, operands, &lanes),
-                _ => Err(Error::internal("a border that is none")),
+                _ => Err(Error::internal("the custom call is not a boundary of a manual computation")),
             },
             Op::Call(call) if !self.plain.contains_key(&call.computation) || operands.is_empty() => {
                 // Without operands, the users of the results determine the lanes.

@@ -47,16 +47,21 @@ impl Tiles {
                 grid.operands = partitions;
                 return Ok(Tiles { grid, of_partition: (0..partitions).collect() });
             }
-            ShardingKind::Named(text) => return Err(Error::unimplemented(format!("the sharding {text} at the entry"))),
+            ShardingKind::Named(text) => {
+                return Err(Error::unimplemented(format!("the sharding {text} is not supported at the entry")));
+            }
             ShardingKind::Tiled(tiled) => tiled,
         };
         let sizes = tiled.tile_dims.iter().map(|&size| usize::try_from(size).ok().filter(|&size| size > 0));
         let sizes = sizes.collect::<Option<Vec<usize>>>().filter(|sizes| sizes.len() >= shape.rank());
-        let sizes = sizes.ok_or_else(|| Error::invalid_argument("a sharding of another rank than the array"))?;
+        let sizes = sizes
+            .ok_or_else(|| Error::invalid_argument("the rank of the sharding differs from the rank of the array"))?;
         let (dims, rest) = sizes.split_at(shape.rank());
         if let Some((&size, &parts)) = shape.dims().iter().zip(dims).find(|(size, parts)| !size.is_multiple_of(**parts))
         {
-            return Err(Error::unimplemented(format!("a dimension of {size} elements in {parts} parts at the entry")));
+            return Err(Error::unimplemented(format!(
+                "a dimension of {size} elements at the entry cannot be split into {parts} equal parts"
+            )));
         }
         let is_operand = |d: usize| tiled.last_tile_dims.get(d) == Some(&SubgroupKind::Unreduced);
         grid.dims = dims.to_vec();
@@ -70,12 +75,12 @@ impl Tiles {
         let mut of_partition = vec![None; partitions];
         for (place, device) in tiled.listed_devices()?.into_iter().enumerate() {
             let device = usize::try_from(device).ok().and_then(|device| of_partition.get_mut(device));
-            let unknown = || Error::invalid_argument("a sharding names a device that the program does not have");
+            let unknown = || Error::invalid_argument("the sharding names a device that the program does not have");
             *device.ok_or_else(unknown)? = Some(part(place));
         }
         let of_partition: Option<Vec<usize>> = of_partition.into_iter().collect();
         let of_partition =
-            of_partition.ok_or_else(|| Error::invalid_argument("a sharding does not name all devices"))?;
+            of_partition.ok_or_else(|| Error::invalid_argument("the sharding does not name all devices"))?;
         Ok(Tiles { grid, of_partition })
     }
 }
@@ -121,7 +126,9 @@ impl Grid {
                 Reduction::Min => BinaryOp::Minimum,
             };
             let reduced = parts.chunks(self.operands).map(|operands| {
-                let (first, rest) = operands.split_first().ok_or_else(|| Error::internal("nothing to reduce"))?;
+                let (first, rest) = operands
+                    .split_first()
+                    .ok_or_else(|| Error::internal("an unreduced array has no operands to reduce"))?;
                 rest.iter().try_fold(*first, |sum, &next| at.binary(op, sum, next))
             });
             parts = reduced.collect::<Result<_>>()?;
@@ -130,6 +137,6 @@ impl Grid {
             let rows = parts.chunks(count).map(|row| at.concatenate(row, dimension));
             parts = rows.collect::<Result<_>>()?;
         }
-        parts.first().copied().ok_or_else(|| Error::internal("an array without parts"))
+        parts.first().copied().ok_or_else(|| Error::internal("an array has no parts"))
     }
 }

@@ -162,5 +162,5 @@ fn pattern_of(ty: ElementType) -> Result<ElementType> {
 }
 
 fn unknown(shape: &ArrayShape) -> Error {
-    Error::unimplemented(format!("bitcast between {shape} and elements of another type"))
+    Error::unimplemented(format!("bitcast between {shape} and elements of another type is not implemented"))
 }

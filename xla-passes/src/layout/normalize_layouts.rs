@@ -93,7 +93,9 @@ fn bitcasts(computation: &Computation) -> Result<Vec<Bitcast>> {
         }
         if !from.is_static() || !to.is_static() {
             let name = instruction.name();
-            return Err(Error::unimplemented(format!("bitcast {name} between dynamic shapes, {from} to {to}")));
+            return Err(Error::unimplemented(format!(
+                "bitcast {name} between dynamic shapes is not implemented: {from} to {to}"
+            )));
         }
         found.push(Bitcast { id, from, to });
     }

@@ -41,7 +41,7 @@ impl Growth {
         if self.admits(clone.len()) {
             return Ok(module.add(clone));
         }
-        let place = format!("giving each call its own copy of {}", clone.name());
+        let place = format!("copying {} for each of its calls", clone.name());
         Err(exceeded(&place))
     }
 }

@@ -410,7 +410,7 @@ fn deep_nesting_is_an_error_not_a_crash() {
     assert_eq!(check(&nest(100)).copies, 1);
     let mut module = parse_module(&nest(1000)).expect("it parses");
     let error = schedule_module(&mut module).unwrap_err().to_string();
-    assert!(error.contains("control flow nested deeper than"), "{error}");
+    assert!(error.contains("control flow is nested deeper than"), "{error}");
 }
 
 #[test]

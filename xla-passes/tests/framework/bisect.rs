@@ -148,5 +148,5 @@ fn ends_that_cannot_be_judged_are_an_error() {
     let options = PassOptions::default();
     let judge = &mut |_: xla_passes::bisect::Probe<'_>| Ok(Verdict::Skip);
     let error = bisect(&pipeline(), &module, &TargetProfile::generic(), &options, judge).expect_err("all is skipped");
-    assert!(error.message().contains("before all passes could not be judged"), "{error}");
+    assert!(error.message().contains("before all passes cannot be judged"), "{error}");
 }

@@ -56,7 +56,7 @@ fn nested_maps_without_end() {
     };
     let entry = "ENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] map(x), dimensions={0}, to_apply=f40 }";
     for passes in ["inline-maps", "standard"] {
-        assert_exhausted(run(&mut doubling(40, map, entry), passes), "writing out f");
+        assert_exhausted(run(&mut doubling(40, map, entry), passes), "inlining f into");
     }
 }
 
@@ -69,7 +69,7 @@ fn nested_maps_with_calls_without_end() {
         )
     };
     let entry = "ENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] map(x), dimensions={0}, to_apply=f40 }";
-    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "writing out f");
+    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "inlining f into");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn calls_of_different_values_without_end() {
         format!("a = f32[] call(p), to_apply={callee}  b = f32[] sine(a)  ROOT r = f32[] call(b), to_apply={callee}")
     };
     let entry = "ENTRY e { x = f32[] parameter(0)  ROOT r = f32[] call(x), to_apply=f40 }";
-    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "its own copy");
+    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "for each of its calls");
 }
 
 #[test]

@@ -65,5 +65,5 @@ fn the_table_of_passes_is_in_order() {
 #[test]
 fn a_renamed_pass_says_its_new_name() {
     let error = registry::pass("split-folds").err().expect("the old name is refused");
-    assert_eq!(error.message(), r#"pass "split-folds" is called "split-reductions" now"#);
+    assert_eq!(error.message(), r#"pass "split-folds" was renamed to "split-reductions""#);
 }

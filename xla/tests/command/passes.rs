@@ -169,7 +169,7 @@ fn bisection_says_when_there_is_nothing_to_find() {
         ("false {module}", 2, "the command fails on the program as it is"),
         ("true {module}", 2, "the command succeeds after all passes"),
         ("true", 2, "the command \"true\" has no {module}"),
-        ("exit 125 {module}", 1, "the program before all passes could not be judged"),
+        ("exit 125 {module}", 1, "the program before all passes cannot be judged"),
         ("no-such-command {module}", 1, "the shell cannot run \"no-such-command "),
     ] {
         let done = bisected(command);
@@ -228,7 +228,7 @@ fn unknown_passes_are_told_which_there_are() {
     let message = folder.fails(2, "opt module.hlo --passes dead-cod");
     assert!(message.starts_with("unknown pass \"dead-cod\"; did you mean dead-code?; the passes are "), "{message}");
     let message = folder.fails(2, "opt module.hlo --passes [dead-code");
-    assert!(message.contains("there is a [ without a ]"), "{message}");
+    assert!(message.contains("`[` has no matching `]`"), "{message}");
     let message = folder.fails(2, "opt module.hlo --platform interpreter");
     assert!(message.starts_with("platform interpreter has no passes of its own"), "{message}");
 }

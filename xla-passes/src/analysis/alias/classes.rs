@@ -228,7 +228,10 @@ impl<'a> Classes<'a> {
         let timeline = self.timeline;
         for m in &timeline.moves {
             if !self.merge(m.second, m.join) {
-                return Err(xla_hlo::Error::internal(format!("a move into leaf {} of a join does not fit it", m.leaf)));
+                return Err(xla_hlo::Error::internal(format!(
+                    "a move cannot share the buffer of leaf {} of its join",
+                    m.leaf
+                )));
             }
         }
         self.merge_donations(|d| matches!(d, Donation::Output { must: true, .. }));

@@ -125,7 +125,7 @@ impl Flow {
     pub(crate) fn joins(&self, computation: CompId, instruction: InstrId) -> Result<&Joins> {
         let flow = self.computations[computation].as_ref();
         flow.and_then(|c| c.joins[instruction].as_ref())
-            .ok_or_else(|| Error::internal(format!("{instruction} of {computation} joins nothing")))
+            .ok_or_else(|| Error::internal(format!("{instruction} of {computation} is not a while or conditional")))
     }
 
     /// Returns the values that an instruction reads: the leaves of all operands, in operand order.
@@ -186,7 +186,7 @@ impl FlowBuilder<'_> {
         let computation = &module[id];
         if depth > MAX_NESTING {
             return Err(Error::unimplemented(format!(
-                "control flow nested deeper than {MAX_NESTING} computations, at {}",
+                "control flow is nested deeper than {MAX_NESTING} computations, at {}",
                 computation.name()
             )));
         }

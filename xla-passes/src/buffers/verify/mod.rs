@@ -114,7 +114,7 @@ impl AssignmentChecker<'_> {
     fn expect(&self, comp: CompId, id: InstrId, tokens: &Tokens, when: &str) -> Result<()> {
         let slices = self.slices(comp, id)?;
         if slices.len() != tokens.len() {
-            return Err(self.error(comp, id, "has another number of leaves than the value it holds"));
+            return Err(self.error(comp, id, "differs in its number of leaves from the value that it holds"));
         }
         for (leaf, (slice, token)) in slices.into_iter().zip(tokens).enumerate() {
             match (slice, token) {
@@ -196,11 +196,7 @@ impl AssignmentChecker<'_> {
             }
             let kind = &self.assignment.allocation(slice.allocation).kind;
             if slice.size > 0 && !is_writable(kind) {
-                return Err(self.error(
-                    comp,
-                    id,
-                    &format!("writes to {}, which is not to be written", slice.allocation),
-                ));
+                return Err(self.error(comp, id, &format!("writes to {}, which is read-only", slice.allocation)));
             }
         }
         self.place(comp, id, &tokens)?;
@@ -245,7 +241,7 @@ impl AssignmentChecker<'_> {
             [(comp, module[comp][id].operand(0)), parameter(condition), parameter(body), (body, module[body].root())];
         for (c, i) in places {
             if self.slices(c, i)? != self.slices(comp, id)? {
-                return Err(self.error(c, i, &format!("does not live where the state of %{name} lives")));
+                return Err(self.error(c, i, &format!("is not in the buffers of the state of %{name}")));
             }
         }
         // A leaf that the body passes on unchanged keeps its token, so that its memory may be shared or a caller's.
@@ -264,7 +260,11 @@ impl AssignmentChecker<'_> {
         self.expect(body, module[body].root(), &next, "at the end of the loop body")?;
         for &leaf in &constant {
             if next[leaf] != state[leaf] {
-                return Err(self.error(body, module[body].root(), "was taken for unchanged and is not"));
+                return Err(self.error(
+                    body,
+                    module[body].root(),
+                    "changes a loop state that was assumed to be invariant",
+                ));
             }
         }
         let result = self.join(comp, id, &state, &constant)?;
@@ -337,7 +337,7 @@ impl AssignmentChecker<'_> {
             let tokens = self.run(branch, std::slice::from_ref(&operands[i + 1]))?;
             self.expect(branch, root, &tokens, "at the end of the branch")?;
             if self.slices(branch, root)? != self.slices(comp, id)? {
-                return Err(self.error(branch, root, "does not live where the conditional's result lives"));
+                return Err(self.error(branch, root, "is not in the buffers of the conditional's result"));
             }
             match &mut after {
                 Some(after) => after.intersect(&self.memory),
@@ -384,8 +384,10 @@ impl AssignmentChecker<'_> {
                     && *path == shape_path;
                 let space = leaf_array(leaf).and_then(ArrayShape::layout).map_or(0, |layout| layout.memory_space);
                 if space != allocation.memory_space {
-                    let what =
-                        format!("is for memory space {space} at {path:?}, but {} is not there", slice.allocation);
+                    let what = format!(
+                        "requires memory space {space} at {path:?}, but {} is in another one",
+                        slice.allocation
+                    );
                     return Err(self.error(*comp, *id, &what));
                 }
                 if !fits {

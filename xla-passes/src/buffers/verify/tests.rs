@@ -80,7 +80,7 @@ fn clobbered_values_across_a_loop_are_found() {
 
 #[test]
 fn writes_to_parameters_are_found() {
-    assert!(refused(("main", "kept"), ("main", "p")).contains("which is not to be written"));
+    assert!(refused(("main", "kept"), ("main", "p")).contains("which is read-only"));
 }
 
 #[test]

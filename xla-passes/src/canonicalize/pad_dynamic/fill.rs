@@ -44,8 +44,11 @@ impl Padder<'_> {
 
     /// Returns a constant size.
     pub(super) fn known(&mut self, size: usize) -> Result<InstrId> {
-        let size = i32::try_from(size)
-            .map_err(|_| xla_hlo::Error::unimplemented(format!("a dimension of size {size} beside dynamic sizes")))?;
+        let size = i32::try_from(size).map_err(|_| {
+            xla_hlo::Error::unimplemented(format!(
+                "dimension size {size} does not fit s32, in which dynamic sizes are computed"
+            ))
+        })?;
         self.at.integer(ElementType::S32, i64::from(size))
     }
 

@@ -116,7 +116,7 @@ impl Padder<'_> {
             return Ok(());
         }
         Err(Error::unimplemented(format!(
-            "the result of {} has a dynamic size; its shape must say so with <=",
+            "the result of {} has a dynamic size; mark the dimension with <= in its shape",
             self.at.graph().name()
         )))
     }
@@ -130,9 +130,9 @@ impl Padder<'_> {
             if (0..array.rank()).any(|d| array.dynamism(d) != Dynamism::Static && !known(d)) {
                 return Err(Error::unimplemented(match instruction.op() {
                     Op::Parameter(_) => format!(
-                        "a parameter of the program of {array}, whose size comes with it; take its bound and the size, and use set-dimension-size"
+                        "a parameter of the program has the dynamic shape {array}; pass an array of its bound and the size, and use set-dimension-size"
                     ),
-                    op => format!("{} returns {array}, whose size is not known from its operands", op.opcode()),
+                    op => format!("{} returns {array}, whose size does not follow from its operands", op.opcode()),
                 }));
             }
         }

@@ -24,7 +24,9 @@ impl Padder<'_> {
                 let sizes = self.array_sizes(value);
                 for d in dynamic_dimensions_of(array) {
                     if array.dynamism(d) == Dynamism::Unbounded {
-                        return Err(Error::unimplemented(format!("a result of {array}, whose size has no bound")));
+                        return Err(Error::unimplemented(format!(
+                            "a result has shape {array}, which has a dimension without a bound"
+                        )));
                     }
                     found.push(self.size_or(sizes[d], array.dims()[d])?);
                 }

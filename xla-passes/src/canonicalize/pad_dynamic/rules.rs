@@ -71,7 +71,7 @@ impl Padder<'_> {
     }
 
     fn unknown(&self, op: &Op) -> Error {
-        Error::unimplemented(format!("{} of an array of dynamic size", op.opcode()))
+        Error::unimplemented(format!("{} of an array of dynamic size is not implemented", op.opcode()))
     }
 
     fn get_size(&mut self, id: InstrId, operand: InstrId, dimension: usize) -> Result<Vec<Sizes>> {
@@ -227,7 +227,9 @@ impl Padder<'_> {
         }
         let mut dynamic = (0..to.rank()).filter(|&d| to.dynamism(d) != Dynamism::Static);
         let (Some(d), None) = (dynamic.next(), dynamic.next()) else {
-            return Err(Error::unimplemented(format!("reshape of {from} to {to}: its sizes do not follow")));
+            return Err(Error::unimplemented(format!(
+                "reshape of {from} to {to} is ambiguous: the sizes of the result do not follow from the operand"
+            )));
         };
         let others: usize = (0..to.rank()).filter(|&i| i != d).map(|i| to.dims()[i]).product();
         let mut new: Sizes = vec![None; to.rank()];

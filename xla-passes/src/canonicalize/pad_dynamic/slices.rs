@@ -144,7 +144,7 @@ impl Padder<'_> {
             // The padding of an update with its array's full length is written beyond that array's size.
             let is_whole = sizes[d] == update_sizes[place] && !op.scatter_dims_to_operand_dims.contains(&d);
             if update_sizes[place].is_some() && !is_whole {
-                return Err(Error::unimplemented("a scatter of windows of dynamic size"));
+                return Err(Error::unimplemented("scatter of windows of dynamic size is not implemented"));
             }
             lengths[d] = update_dims[place];
         }
@@ -172,7 +172,7 @@ impl Padder<'_> {
             return Ok(list);
         }
         if limits.is_empty() {
-            return Err(Error::unimplemented("a scatter without indices of arrays of dynamic size"));
+            return Err(Error::unimplemented("scatter without indices into arrays of dynamic size is not implemented"));
         }
         let places = self.as_starts(list)?;
         let every: Vec<usize> = (0..dims.len()).filter(|&d| d != components).collect();

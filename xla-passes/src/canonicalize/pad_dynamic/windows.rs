@@ -36,7 +36,9 @@ impl Padder<'_> {
         op: &SelectAndScatter,
         operands: &[InstrId],
     ) -> Result<Vec<Sizes>> {
-        let [x, source, init] = operands[..] else { return Err(Error::internal("select-and-scatter has 3 operands")) };
+        let [x, source, init] = operands[..] else {
+            return Err(Error::internal("select-and-scatter does not have 3 operands"));
+        };
         let (shape, places) = (self.at.array(x)?.clone(), self.at.dims(source));
         let sizes = self.array_sizes(x);
         let windows = op.window.dims_for(shape.rank())?;
@@ -130,14 +132,18 @@ impl Padder<'_> {
         let dims = &op.dims;
         let (mut input, mut kernel) = (self.array_sizes(operands[0]), self.array_sizes(operands[1]));
         if dims.kernel_spatial.iter().any(|&d| kernel[d].is_some()) {
-            return Err(Error::unimplemented("a convolution with a kernel whose window has a dynamic size"));
+            return Err(Error::unimplemented(
+                "convolution with a kernel whose window has a dynamic size is not implemented",
+            ));
         }
         let features =
             [input[dims.input_feature], kernel[dims.kernel_input_feature], kernel[dims.kernel_output_feature]];
         let is_grouped = op.feature_group_count > 1 && features.iter().any(Option::is_some)
             || op.batch_group_count > 1 && (input[dims.input_batch].is_some() || features[2].is_some());
         if is_grouped {
-            return Err(Error::unimplemented("a grouped convolution whose grouped dimension has a dynamic size"));
+            return Err(Error::unimplemented(
+                "grouped convolution whose grouped dimension has a dynamic size is not implemented",
+            ));
         }
         let channels = self.smaller(features[0], features[1])?;
         (input[dims.input_feature], kernel[dims.kernel_input_feature]) = (channels, channels);
@@ -181,7 +187,9 @@ impl Padder<'_> {
         let more = low + high - dilated(window.size, window.window_dilation) + stride;
         let greatest = dilated(bound, window.base_dilation) + more.abs() + stride;
         if greatest > i128::from(i32::MAX) {
-            return Err(Error::unimplemented(format!("windows over {greatest} places beside dynamic sizes")));
+            return Err(Error::unimplemented(format!(
+                "windows over {greatest} positions do not fit s32, in which dynamic sizes are computed"
+            )));
         }
         let zero = self.known(0)?;
         let holes = self.known(window.base_dilation - 1)?;

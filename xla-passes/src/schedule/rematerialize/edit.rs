@@ -56,7 +56,8 @@ impl Edit {
             graph.replace_operand(*user, *operand, value);
         }
         let at = order.iter().position(|&id| id == self.before);
-        let at = at.ok_or_else(|| Error::internal("a schedule lacks an instruction that reads"))?;
+        let at =
+            at.ok_or_else(|| Error::internal("the schedule lacks the instruction that reads the recomputed value"))?;
         drop(order.splice(at..at, new));
         self.remove_unused(module, &mut order)?;
         module.computation_mut(self.program).set_schedule(Some(order));
