@@ -6,7 +6,7 @@ use super::lexer::string_end;
 pub(super) fn unescape(quoted: &str) -> Result<String, String> {
     String::from_utf8(unescape_bytes(quoted)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        format!("the string must be text, and it is not UTF-8 at its byte {at}; only backend_config takes other bytes")
+        format!("the string must be text, but is not UTF-8 at byte {at}; only backend_config takes other bytes")
     })
 }
 

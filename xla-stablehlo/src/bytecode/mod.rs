@@ -59,7 +59,7 @@ pub fn read(bytes: &[u8]) -> Result<Module> {
     let properties = match container.optional(Section::Properties, tables) {
         Some(section) => Properties::new(section)?,
         None if container.version >= PROPERTIES => {
-            return Err(Error::invalid_argument("bytecode: there is no section of properties"));
+            return Err(Error::invalid_argument("bytecode: the section of properties is missing"));
         }
         None => Properties::default(),
     };

@@ -13,7 +13,7 @@ pub(super) fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result
         Type::Element(element) if element.is_integer() => (element.bit_width(), element.is_signed()),
         Type::Element(ElementType::Pred) => (1, false),
         Type::Index => (64, true),
-        other => return Err(r.error_at(offset, format!("an integer of type {other:?}"))),
+        other => return Err(r.error_at(offset, format!("an integer attribute has type {other:?}"))),
     };
     let bits = r.known_width(width)?;
     let spare = 64 - width as u32;
@@ -30,7 +30,7 @@ pub(super) fn float(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<A
             Ok(Attribute::Float { ty, bits: float_bits(r, width)? })
         }
         Type::Foreign(_) => Ok(Attribute::Foreign("float")),
-        other => Err(r.error_at(offset, format!("a float of type {other:?}"))),
+        other => Err(r.error_at(offset, format!("a float attribute has type {other:?}"))),
     }
 }
 
@@ -65,6 +65,7 @@ pub(super) fn enumerator(r: &mut Reader<'_>, kind: EnumKind) -> Result<Attribute
 pub(super) fn output_operand_alias(r: &mut Reader<'_>) -> Result<Attribute> {
     let output = r.list(Reader::signed)?.into();
     let (offset, operand) = (r.offset(), r.signed()?);
-    let operand = i32::try_from(operand).map_err(|_| r.error_at(offset, format!("operand {operand}")))?;
+    let operand =
+        i32::try_from(operand).map_err(|_| r.error_at(offset, format!("operand index {operand} is out of range")))?;
     Ok(Attribute::OutputOperandAlias { output, operand, operand_path: r.list(Reader::signed)?.into() })
 }

@@ -137,7 +137,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn level(&mut self) -> &mut Level<'a> {
-        self.stack.last_mut().expect("operations are read while there is a region")
+        self.stack.last_mut().expect("the stack of regions is not empty while operations are read")
     }
 
     /// Reads the header of a block: number of operations and arguments.
@@ -197,7 +197,7 @@ impl<'a> Builder<'a, '_> {
                 break;
             }
         }
-        Err(r.error_at(offset, format!("value {number} is out of sight")))
+        Err(r.error_at(offset, format!("value {number} is not visible in this region")))
     }
 
     fn operation(&mut self, ir: &mut Reader<'a>) -> Result<()> {
@@ -205,7 +205,7 @@ impl<'a> Builder<'a, '_> {
         let (name, properties) = self.name(ir)?;
         let (mask_offset, mask) = (ir.offset(), ir.byte()?);
         if mask & !mask::ALL != 0 {
-            return Err(ir.error_at(mask_offset, format!("unknown parts of an operation, mask {mask:#04x}")));
+            return Err(ir.error_at(mask_offset, format!("the mask {mask:#04x} of an operation has unknown bits")));
         }
         let location = ir.attribute()?;
         let mut attributes = SmallVec::new();
@@ -224,7 +224,7 @@ impl<'a> Builder<'a, '_> {
         let operands = if mask & mask::OPERANDS != 0 { ir.few(|r| self.operand(r))? } else { Few::new() };
         if mask & mask::SUCCESSORS != 0 {
             return Err(Error::unimplemented(format!(
-                "bytecode, byte {offset}: {} jumps to another block, which StableHLO does not know",
+                "bytecode, byte {offset}: {} jumps to another block, which StableHLO does not support",
                 self.module.text(name)
             )));
         }
@@ -253,7 +253,8 @@ impl<'a> Builder<'a, '_> {
         let (offset, index) = (ir.offset(), ir.varint()?);
         let known = self.names.len();
         let name = usize::try_from(index).ok().and_then(|index| self.names.get_mut(index));
-        let name = name.ok_or_else(|| ir.error_at(offset, format!("operation name {index}, but there are {known}")))?;
+        let name = name
+            .ok_or_else(|| ir.error_at(offset, format!("operation name {index} is out of range: there are {known}")))?;
         if name.known.is_none() {
             let joined = [&*self.module.strings[name.parts.0], b".", &self.module.strings[name.parts.1]].concat();
             let properties = forms::properties(&joined).map(|properties| {
@@ -265,14 +266,14 @@ impl<'a> Builder<'a, '_> {
             });
             name.known = Some((self.module.intern(&joined), properties));
         }
-        Ok(name.known.clone().expect("the name from above"))
+        Ok(name.known.clone().expect("the name was set above"))
     }
 
     /// Reads the attribute dictionary of an operation. In old containers, it also holds the inherent attributes.
     fn dictionary(&mut self, ir: &mut Reader<'a>, attributes: &mut Attributes) -> Result<()> {
         let (offset, dictionary) = (ir.offset(), ir.attribute()?);
         let Attribute::Dictionary(entries) = &self.module.attributes[dictionary] else {
-            return Err(ir.error_at(offset, "the attributes of an operation are no dictionary"));
+            return Err(ir.error_at(offset, "the attributes of an operation are not a dictionary"));
         };
         // Operations may share a dictionary, so the number of attributes is not bounded by the size of the file.
         self.entries_left = match self.entries_left.checked_sub(entries.len()) {
@@ -286,7 +287,7 @@ impl<'a> Builder<'a, '_> {
         for &(name, value) in entries {
             match self.module.attributes[name] {
                 Attribute::String(name) => attributes.push((name, value)),
-                _ => return Err(ir.error_at(offset, "the name of an attribute is no string")),
+                _ => return Err(ir.error_at(offset, "the name of an attribute is not a string")),
             }
         }
         Ok(())
@@ -302,11 +303,12 @@ impl<'a> Builder<'a, '_> {
     ) -> Result<()> {
         let (offset, index) = (ir.offset(), ir.varint()?);
         if self.version < PROPERTIES {
-            return Err(ir.error_at(offset, format!("properties in version {} of the container", self.version)));
+            return Err(ir.error_at(offset, format!("version {} of the container has no properties", self.version)));
         }
         let entry = usize::try_from(index).ok().and_then(|index| self.properties.get(index));
         let known = self.properties.len();
-        let entry = entry.ok_or_else(|| ir.error_at(offset, format!("properties {index}, but there are {known}")))?;
+        let entry = entry
+            .ok_or_else(|| ir.error_at(offset, format!("properties {index} are out of range: there are {known}")))?;
         let Some(properties) = properties else { return Err(self.unknown_operation(offset, name)) };
         let mut r = entry;
         let mut properties = properties.to_vec();
@@ -343,13 +345,13 @@ impl<'a> Builder<'a, '_> {
         let mut sizes = Vec::with_capacity(count);
         let index_bits = if is_sparse { r.varint()? } else { 0 };
         if index_bits >= 32 {
-            return Err(r.error_at(offset, format!("indices of {index_bits} bits in a sparse list")));
+            return Err(r.error_at(offset, format!("a sparse list has indices of {index_bits} bits")));
         }
         for _ in 0..count {
             let value = r.varint()?;
             let index = if is_sparse { value as usize & ((1 << index_bits) - 1) } else { sizes.len() };
             if index >= MOST_SEGMENTS {
-                return Err(r.error_at(offset, format!("{index} groups of operands or results")));
+                return Err(r.error_at(offset, format!("an operation has {index} groups of operands or results")));
             }
             sizes.resize(sizes.len().max(index + 1), 0i32);
             sizes[index] = i32::try_from(value >> index_bits).unwrap_or(i32::MAX);
@@ -405,7 +407,7 @@ impl<'a> Builder<'a, '_> {
         if is_isolated && self.version >= REGION_SECTIONS {
             let (offset, header) = (ir.offset(), ir.byte()?);
             if usize::from(header) != Section::Ir as usize {
-                return Err(ir.error_at(offset, "no section of regions where they are isolated"));
+                return Err(ir.error_at(offset, "isolated regions have no section of their own"));
             }
             let length = ir.count()?;
             let section = ir.part(length, "IR")?;
@@ -416,7 +418,7 @@ impl<'a> Builder<'a, '_> {
         let level = self.level();
         let outer = level.first.checked_add(level.count);
         let first = if is_isolated { Some(0) } else { outer };
-        let first = first.ok_or_else(|| ir.error_at(offset, "too many values"))?;
+        let first = first.ok_or_else(|| ir.error_at(offset, "the regions have too many values"))?;
         self.stack.push(Level {
             region: RegionId::from_index(0),
             block: None,
@@ -438,7 +440,7 @@ impl<'a> Builder<'a, '_> {
         let level = self.level();
         let (defined, count) = (level.values.len() as u64, level.count);
         if defined != count {
-            return Err(ir.error(format!("the region ends with {defined} values of {count}")));
+            return Err(ir.error(format!("the region defines {defined} of its {count} values")));
         }
         if level.regions == 0 {
             if let Some(after) = level.after.take() {

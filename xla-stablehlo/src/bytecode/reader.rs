@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
     pub fn checked_count(&self, count: u64, offset: usize) -> Result<usize> {
         match usize::try_from(count) {
             Ok(count) if count <= self.remaining() => Ok(count),
-            _ => Err(self.error_at(offset, format!("a count of {count}, but {} bytes are left", self.remaining()))),
+            _ => Err(self.error_at(offset, format!("a count is {count}, but {} bytes are left", self.remaining()))),
         }
     }
 
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
             match u64::try_from(extent) {
                 Ok(extent) => Ok(Some(extent)),
                 Err(_) if extent == i64::MIN => Ok(None),
-                Err(_) => Err(r.error_at(offset, format!("an extent of {extent}"))),
+                Err(_) => Err(r.error_at(offset, format!("an extent is {extent}"))),
             }
         })
     }
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         match byte {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(self.error_at(offset, format!("{byte} where a truth value is 0 or 1"))),
+            _ => Err(self.error_at(offset, format!("a boolean is {byte}, not 0 or 1"))),
         }
     }
 
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
     fn reference(&self, index: u64, size: usize, what: &str, offset: usize) -> Result<usize> {
         match usize::try_from(index) {
             Ok(index) if index < size => Ok(index),
-            _ => Err(self.error_at(offset, format!("{what} {index}, but there are {size}"))),
+            _ => Err(self.error_at(offset, format!("{what} {index} is out of range: there are {size}"))),
         }
     }
 }
@@ -305,9 +305,9 @@ mod tests {
     #[test]
     fn errors_name_byte_and_section() {
         let error = reader(&[7]).string().unwrap_err().to_string();
-        assert_eq!(error, "bytecode, byte 100 (section test): string 3, but there are 3");
+        assert_eq!(error, "bytecode, byte 100 (section test): string 3 is out of range: there are 3");
         let error = reader(&[0x81, 1]).blob().unwrap_err().to_string();
-        assert_eq!(error, "bytecode, byte 100 (section test): a count of 64, but 1 bytes are left");
+        assert_eq!(error, "bytecode, byte 100 (section test): a count is 64, but 1 bytes are left");
         let error = reader(&[2]).varint().unwrap_err().to_string();
         assert_eq!(error, "bytecode, byte 101 (section test): 1 bytes are needed, 0 are left");
     }

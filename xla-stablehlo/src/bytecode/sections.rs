@@ -64,12 +64,12 @@ impl<'a> Container<'a> {
     pub fn new(bytes: &'a [u8]) -> Result<Container<'a>> {
         let mut r = Reader::new(bytes, 0, "header", TableSizes::default());
         if r.take(MAGIC.len()).ok() != Some(&MAGIC[..]) {
-            return Err(r.error_at(0, "no MLIR bytecode, which begins with 4D 4C EF 52"));
+            return Err(r.error_at(0, "this is not MLIR bytecode, which begins with 4D 4C EF 52"));
         }
         let (offset, version) = (r.offset(), r.varint()?);
         if version > NEWEST {
             return Err(Error::unimplemented(format!(
-                "bytecode, byte {offset}: version {version} of MLIR bytecode, versions 0 to {NEWEST} are known"
+                "bytecode, byte {offset}: version {version} of MLIR bytecode is not supported, only versions 0 to {NEWEST}"
             )));
         }
         let mut producer = Vec::new();
@@ -84,7 +84,7 @@ impl<'a> Container<'a> {
             let offset = r.offset();
             let (number, range) = section(&mut r, bytes)?;
             if sections[number].replace(range).is_some() {
-                return Err(r.error_at(offset, format!("a second section of {}", NAMES[number])));
+                return Err(r.error_at(offset, format!("the section of {} appears twice", NAMES[number])));
             }
         }
         let target = String::from_utf8_lossy(&producer).strip_prefix("StableHLO_v").and_then(version_of);
@@ -99,7 +99,7 @@ impl<'a> Container<'a> {
     /// Returns a reader of a required section.
     pub fn section(&self, section: Section, tables: TableSizes) -> Result<Reader<'a>> {
         self.optional(section, tables).ok_or_else(|| {
-            Error::invalid_argument(format!("bytecode: there is no section of {}", NAMES[section as usize]))
+            Error::invalid_argument(format!("bytecode: the section of {} is missing", NAMES[section as usize]))
         })
     }
 
@@ -116,18 +116,18 @@ fn section(r: &mut Reader<'_>, file: &[u8]) -> Result<(usize, Range<usize>)> {
     let header = r.byte()?;
     let number = usize::from(header & 0x7f);
     if number >= NAMES.len() || number == Section::DialectVersions as usize {
-        return Err(r.error_at(offset, format!("a section of number {number}, which is unknown here")));
+        return Err(r.error_at(offset, format!("section number {number} is unknown here")));
     }
     let length = r.count()?;
     if header & 0x80 != 0 {
         let (offset, alignment) = (r.offset(), r.varint()?);
         if !alignment.is_power_of_two() {
-            return Err(r.error_at(offset, format!("an alignment of {alignment}, which is no power of two")));
+            return Err(r.error_at(offset, format!("alignment {alignment} is not a power of two")));
         }
         while !(r.offset() as u64).is_multiple_of(alignment) {
             let offset = r.offset();
             if r.byte()? != 0xcb {
-                return Err(r.error_at(offset, "no padding where the section is aligned"));
+                return Err(r.error_at(offset, "the padding of an aligned section is missing"));
             }
         }
     }
@@ -180,7 +180,7 @@ pub(super) fn dialects(mut r: Reader<'_>, version: u64, strings: &Arena<StringId
         let name = r.string_at(index, offset)?;
         match strings[name].len() {
             ..=LONGEST_NAME => Ok(name),
-            length => Err(r.error_at(offset, format!("a name of {length} bytes"))),
+            length => Err(r.error_at(offset, format!("a name has {length} bytes, which is too long"))),
         }
     };
     let names = r.list(|r| {
@@ -189,7 +189,7 @@ pub(super) fn dialects(mut r: Reader<'_>, version: u64, strings: &Arena<StringId
         if has_version {
             let (offset, header) = (r.offset(), r.byte()?);
             if usize::from(header) != Section::DialectVersions as usize {
-                return Err(r.error_at(offset, "no version of a dialect where one is announced"));
+                return Err(r.error_at(offset, "the version of a dialect is missing"));
             }
             r.blob()?;
         }
@@ -202,7 +202,8 @@ pub(super) fn dialects(mut r: Reader<'_>, version: u64, strings: &Arena<StringId
     while !r.is_at_end() {
         let (offset, dialect) = (r.offset(), r.varint()?);
         let dialect = usize::try_from(dialect).ok().filter(|&dialect| dialect < names.len());
-        let dialect = dialect.ok_or_else(|| r.error_at(offset, format!("there are {} dialects", names.len())))?;
+        let dialect = dialect
+            .ok_or_else(|| r.error_at(offset, format!("the dialect is out of range: there are {}", names.len())))?;
         let count = r.count()?;
         for _ in 0..count {
             let offset = r.offset();

@@ -84,7 +84,8 @@ impl<'a> Table<'a> {
             return Ok(None);
         }
         let (offset, (size, is_encoded)) = (self.offsets.offset(), self.offsets.flagged()?);
-        let size = usize::try_from(size).map_err(|_| self.offsets.error_at(offset, "a size beyond the file"))?;
+        let size =
+            usize::try_from(size).map_err(|_| self.offsets.error_at(offset, "an entry is larger than the file"))?;
         let payload = self.payloads.part(size, "attributes and types")?;
         self.left -= 1;
         self.group -= 1;
@@ -96,11 +97,12 @@ impl<'a> Table<'a> {
         let (offset, dialect) = (offsets.offset(), offsets.varint()?);
         let known = usize::try_from(dialect).ok().and_then(|index| self.dialects.get(index)).copied();
         let count = self.dialects.len();
-        self.dialect = known.ok_or_else(|| offsets.error_at(offset, format!("there are {count} dialects")))?;
+        self.dialect =
+            known.ok_or_else(|| offsets.error_at(offset, format!("the dialect is out of range: there are {count}")))?;
         let (offset, group) = (offsets.offset(), offsets.count()?);
         if group > self.left {
             let left = self.left;
-            return Err(offsets.error_at(offset, format!("a group of {group} entries, where {left} are left")));
+            return Err(offsets.error_at(offset, format!("a group has {group} entries, but {left} are left")));
         }
         self.group = group;
         Ok(())
@@ -154,12 +156,12 @@ impl Entry<'_> {
         let mut r = self.payload.clone();
         let bytes = r.take(r.remaining())?;
         let text = bytes.strip_suffix(b"\0").and_then(|bytes| std::str::from_utf8(bytes).ok());
-        text.ok_or_else(|| self.payload.error("an entry that is text is no UTF-8 that ends with NUL"))
+        text.ok_or_else(|| self.payload.error("a textual entry is not UTF-8 that ends with NUL"))
     }
 
     /// Adds the location of this textual entry to an error.
     fn in_text(&self, error: Error) -> Error {
-        error.context(format!("bytecode, byte {}: an entry that is text", self.payload.offset()))
+        error.context(format!("bytecode, byte {}: a textual entry", self.payload.offset()))
     }
 
     /// Returns an error for an unknown code of a known dialect.

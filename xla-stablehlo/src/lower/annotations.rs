@@ -39,7 +39,7 @@ pub(super) fn frontend_attributes(module: &Module, named: &impl Named) -> Result
     let text = |id| match &module.attributes[id] {
         Attribute::String(string) => String::from_utf8(module.strings[*string].to_vec()).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            let complaint = format!("mhlo.frontend_attributes must be text, and one is not UTF-8 at its byte {at}");
+            let complaint = format!("mhlo.frontend_attributes must be text, but one is not UTF-8 at byte {at}");
             Error::invalid_argument(complaint)
         }),
         _ => Err(wrong()),
@@ -108,7 +108,9 @@ pub(super) fn of_result(
     }
     match gspmd(module, dictionary)? {
         Some(Sharding::Leaf(leaf)) => Ok((None, Some(leaf))),
-        Some(Sharding::Tuple(_)) => Err(Error::unimplemented("the sharding of a tuple for a result of a function")),
+        Some(Sharding::Tuple(_)) => {
+            Err(Error::unimplemented("the sharding of a function result is a tuple, which is not supported"))
+        }
         None => Ok((None, None)),
     }
 }

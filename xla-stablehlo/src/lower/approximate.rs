@@ -29,7 +29,7 @@ pub(super) fn top_k(
     }
     let dimension = FfiAttributes::parse(config.text()?)?.integer("reduction_dim")?;
     let dimension = usize::try_from(dimension)
-        .map_err(|_| Error::invalid_argument(format!("{TOP_K} of the negative dimension {dimension}")))?;
+        .map_err(|_| Error::invalid_argument(format!("the dimension of {TOP_K} is negative: {dimension}")))?;
     let sort = Sort { dimension, is_stable: false, computation };
     let sorted = lowering.infer(sort, &call.operands[..count])?;
     let sorted = lowering.unpacked(sorted, count)?;

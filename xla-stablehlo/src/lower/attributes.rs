@@ -80,7 +80,7 @@ impl<'s> Attributes<'s> {
                 Ok(text) => Ok(text.to_string()),
                 Err(error) => {
                     let at = error.valid_up_to();
-                    Err(Error::invalid_argument(format!("{name} must be text, and it is not UTF-8 at its byte {at}")))
+                    Err(Error::invalid_argument(format!("{name} must be text, but is not UTF-8 at byte {at}")))
                 }
             },
             _ => self.wrong(name, "a string"),
@@ -131,7 +131,7 @@ impl<'s> Attributes<'s> {
         let found = integers(self.module, id).ok();
         let found: Option<Vec<usize>> =
             found.and_then(|list| list.into_iter().map(|value| usize::try_from(value).ok()).collect());
-        found.map_or_else(|| self.wrong(name, "of tensors of integers of at least 0"), Ok)
+        found.map_or_else(|| self.wrong(name, "a list of tensors of integers of at least 0"), Ok)
     }
 
     /// Returns the rows of a tensor of rank 2.
@@ -139,7 +139,11 @@ impl<'s> Attributes<'s> {
         let literal = self.literal(name)?;
         let &[rows, columns] = literal.array_shape().dims() else {
             // jaxlib writes an empty list of pairs with rank 1.
-            return if literal.array_shape().element_count() == 0 { Ok(vec![]) } else { self.wrong(name, "of rank 2") };
+            return if literal.array_shape().element_count() == 0 {
+                Ok(vec![])
+            } else {
+                self.wrong(name, "a tensor of rank 2")
+            };
         };
         let ints = self.ints(name)?;
         Ok((0..rows).map(|row| ints[row * columns..(row + 1) * columns].to_vec()).collect())
@@ -158,7 +162,7 @@ impl<'s> Attributes<'s> {
 
 /// Returns the integers of a tensor or list.
 pub(super) fn integers(module: &Module, id: AttrId) -> Result<Vec<i64>> {
-    let wrong = || Error::invalid_argument(format!("{} is no list of integers", module.attribute_text(id)));
+    let wrong = || Error::invalid_argument(format!("{} is not a list of integers", module.attribute_text(id)));
     let int = |value: Scalar| value.as_i128().and_then(|value| i64::try_from(value).ok()).ok_or_else(wrong);
     if let Attribute::Array(list) = &module.attributes[id] {
         let one = |&id: &AttrId| match module.attributes[id] {
@@ -192,7 +196,7 @@ fn tensor(module: &Module, ty: TypeId) -> Result<Shape> {
     match &module.types[ty] {
         Type::Tensor { dims, element, .. } if module.types[*element] == Type::Index => {
             let dims: Option<Vec<usize>> = dims.iter().map(|dim| usize::try_from((*dim)?).ok()).collect();
-            let dims = dims.ok_or_else(|| Error::invalid_argument("elements of a dynamic tensor"))?;
+            let dims = dims.ok_or_else(|| Error::invalid_argument("an attribute has the type of a dynamic tensor"))?;
             Ok(Shape::array(ElementType::S64, dims))
         }
         _ => types::shape(module, ty),
@@ -209,7 +213,8 @@ pub(super) fn lookup(program: &Module, dictionary: AttrId, wanted: &str) -> Opti
 /// Decodes dense elements: a splat, packed bits, or each element in whole bytes.
 fn dense(shape: &ArrayShape, bytes: &[u8]) -> Result<Literal> {
     let (count, width) = (shape.checked_element_count()?, shape.element_type().byte_width());
-    let size = || Error::invalid_argument(format!("{} bytes of elements for {shape}", bytes.len()));
+    let size =
+        || Error::invalid_argument(format!("dense elements have {} bytes, which does not fit {shape}", bytes.len()));
     if shape.element_type() == ElementType::Pred {
         let is_splat = bytes.len() == 1 && matches!(bytes[0], 0 | 0xff) && count != 1;
         let bit = |i: usize| bytes.get(i / 8).map(|byte| byte >> (i % 8) & 1);

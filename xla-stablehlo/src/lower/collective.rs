@@ -129,7 +129,9 @@ fn moved(
     let rank = shape.rank();
     let fits = split < rank && concat < rank && count > 0 && shape.dims()[split].is_multiple_of(count);
     if !fits {
-        return Err(Error::invalid_argument(format!("{shape} is not {count} parts of dimension {split}")));
+        return Err(Error::invalid_argument(format!(
+            "{shape} cannot be split into {count} parts along dimension {split}"
+        )));
     }
     let mut dims = shape.dims().to_vec();
     dims[split] /= count;

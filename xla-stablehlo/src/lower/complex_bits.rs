@@ -35,7 +35,7 @@ fn narrowed(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId) -> Result<
 fn widened(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId) -> Result<InstrId> {
     let shape = lowering.shape(x);
     let Some((2, _)) = shape.expect_array()?.dims().split_last() else {
-        return Err(Error::invalid_argument(format!("{shape}: the last dimension must be 2 for a cast to c128")));
+        return Err(Error::invalid_argument(format!("the last dimension of {shape} must be 2 for a cast to c128")));
     };
     let parts = [lowering.infer(Unary::from(UnaryOp::Real), [x])?, lowering.infer(Unary::from(UnaryOp::Imag), [x])?];
     let rank = shape.expect_array()?.rank();

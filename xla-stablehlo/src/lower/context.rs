@@ -80,7 +80,7 @@ impl<'s> Refinement<'s> {
         self.calls += 1;
         match self.calls > MOST_CALLS {
             true => Err(Error::resource_exhausted(format!(
-                "more than {MOST_CALLS} calls of functions with dynamic dimensions, each lowered for its own shapes"
+                "the program has more than {MOST_CALLS} calls of functions with dynamic dimensions, each lowered for its own shapes"
             ))),
             false => Ok(()),
         }
@@ -163,7 +163,7 @@ impl<'s> Lowering<'s> {
             (HashMap::new(), Constants::default(), FrontendAttributes::new());
         self.frames.push(Frame { computation, values, constants, location: None, frontend_attributes });
         let root = write(self);
-        let mut frame = self.frames.pop().expect("the frame from above");
+        let mut frame = self.frames.pop().expect("the frame was pushed above");
         frame.computation.set_root(root?);
         futures::end_unused(&mut frame.computation);
         dead::remove(&mut frame.computation)?;
@@ -181,7 +181,7 @@ impl<'s> Lowering<'s> {
             return self.computation_as_written(name);
         }
         let computation = self.functions.get(name).copied();
-        computation.ok_or_else(|| Error::invalid_argument(format!("there is no function {name} to call")))
+        computation.ok_or_else(|| Error::invalid_argument(format!("the called function {name} does not exist")))
     }
 
     /// Adds an instruction of this shape, which must agree with the inferred one. Unbounded dimensions are inferred
@@ -198,7 +198,7 @@ impl<'s> Lowering<'s> {
         let inferred = op.rules().infer_shape(&cx)?;
         let shape = if types::is_less_dynamic(&shape, &inferred) { inferred.clone() } else { shape };
         if !shape.compatible(&inferred) {
-            return Err(Error::invalid_argument(format!("{} gives {inferred}, not {shape}", op.opcode())));
+            return Err(Error::invalid_argument(format!("{} returns {inferred}, not {shape}", op.opcode())));
         }
         let shape = layouts::inherited(&op, shape, &shapes).with_default_layouts();
         let mut instruction = Instruction::new(op, shape, operands);
@@ -280,9 +280,9 @@ impl<'s> Lowering<'s> {
         match inferred {
             Some(inferred) if types::fits(written, &inferred) => Ok(inferred),
             Some(inferred) if self.refinement.is_some() && !types::is_unbounded(&inferred) => {
-                Err(Error::invalid_argument(format!("{} gives {inferred}, not {written}", op.opcode())))
+                Err(Error::invalid_argument(format!("{} returns {inferred}, not {written}", op.opcode())))
             }
-            _ => Err(Error::unimplemented(format!("{written}: a dynamic dimension without a bound"))),
+            _ => Err(Error::unimplemented(format!("{written} has a dynamic dimension without a bound"))),
         }
     }
 
@@ -407,7 +407,7 @@ impl<'s> Lowering<'s> {
                 _ => None,
             };
             let shape =
-                shape.ok_or_else(|| Error::invalid_argument(format!("there is no value {index} of {count}")))?;
+                shape.ok_or_else(|| Error::invalid_argument(format!("value {index} of {count} does not exist")))?;
             self.add(GetTupleElement { index }, shape, [value])
         };
         (0..first).map(element).collect()
@@ -435,7 +435,7 @@ impl<'s> Lowering<'s> {
         }
         let outer = frame.constants.of_value(value).cloned();
         let literal = outer.ok_or_else(|| {
-            Error::unimplemented("a value of the region around it, which this region may not capture")
+            Error::unimplemented("the region captures a value of the region around it, which it may not")
         })?;
         self.constant(literal)
     }
@@ -482,13 +482,13 @@ impl<'s> Lowering<'s> {
         let own: Vec<ValueId> = own.collect();
         if own.len() != arguments.len() {
             let (has, gets) = (own.len(), arguments.len());
-            return Err(Error::invalid_argument(format!("a region of {has} arguments gets {gets} values")));
+            return Err(Error::invalid_argument(format!("a region has {has} arguments, but gets {gets} values")));
         }
         for (argument, &value) in own.into_iter().zip(arguments) {
             self.set_value(argument, value);
         }
         let Some((&last, operations)) = block.operations.split_last() else {
-            return Err(Error::invalid_argument("a region without a return"));
+            return Err(Error::invalid_argument("a region has no return"));
         };
         for &op in operations {
             (self.lower_operation)(self, op)?;
@@ -533,7 +533,7 @@ impl<'s> Lowering<'s> {
         };
         let (constants, others) = self.captured(self.captures.of_regions(source, &[region]))?;
         if !others.is_empty() {
-            return Err(Error::unimplemented("a value captured by a region that is a function"));
+            return Err(Error::unimplemented("a region that is a function captures a value"));
         }
         self.build(name, |lowering| {
             let arguments = source.blocks[block].arguments.iter();

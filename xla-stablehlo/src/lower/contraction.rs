@@ -40,7 +40,7 @@ fn dot_general(call: &Call<'_>) -> Result<Op> {
 fn dot(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
     let [lhs, _] = call.exactly()?;
     let rank = lowering.shape(lhs).expect_array()?.rank();
-    let last = rank.checked_sub(1).ok_or_else(|| Error::invalid_argument("a dot of a scalar"))?;
+    let last = rank.checked_sub(1).ok_or_else(|| Error::invalid_argument("the left operand of dot is a scalar"))?;
     let dims = DotDims { lhs_contracting: vec![last], rhs_contracting: vec![0], ..DotDims::default() };
     Ok(Dot { dims, precision: precision(call)?, algorithm: None }.into())
 }
@@ -113,7 +113,7 @@ fn algorithm(call: &Call<'_>) -> Result<Option<DotAlgorithm>> {
     found.map(Some).ok_or_else(|| {
         let named = |ty: Option<ElementType>| ty.map_or("tf32", ElementType::name);
         Error::unimplemented(format!(
-            "a dot algorithm of {} and {} in {} with {operations} operations of {components:?} components",
+            "the dot algorithm of {} and {} in {} with {operations} operations of {components:?} components is not supported",
             named(lhs),
             named(rhs),
             accumulation.map_or("no type", ElementType::name),
@@ -143,7 +143,8 @@ pub(super) fn convolution(
     let shape = lowering.shape(kernel);
     let extents = shape.expect_array()?.dims();
     let sizes: Option<Vec<usize>> = dims.kernel_spatial.iter().map(|&d| extents.get(d).copied()).collect();
-    let sizes = sizes.ok_or_else(|| Error::invalid_argument("kernel_spatial_dimensions beyond the kernel's rank"))?;
+    let sizes = sizes
+        .ok_or_else(|| Error::invalid_argument("kernel_spatial_dimensions must be less than the kernel's rank"))?;
     let window = Window {
         dims: window_dims(
             &sizes,

@@ -41,7 +41,7 @@ fn function_call(
 /// it.
 fn composite(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     if !call.regions.is_empty() {
-        return Err(Error::unimplemented("a composite with regions"));
+        return Err(Error::unimplemented("a composite with regions is not supported"));
     }
     let attributes = call.attributes;
     let has = |name| attributes.get(name).is_some();
@@ -79,7 +79,7 @@ fn computation(
     let values: Vec<ValueId> = own.iter().chain(&captured.values).copied().collect();
     if values.len() != shapes.len() {
         let (has, gets) = (values.len(), shapes.len());
-        return Err(Error::invalid_argument(format!("a region of {has} arguments gets {gets} values")));
+        return Err(Error::invalid_argument(format!("a region has {has} arguments, but gets {gets} values")));
     }
     lowering.computation(name, |lowering| {
         let elements = match values[..] {
@@ -133,7 +133,7 @@ fn while_loop(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrI
     let mut after = lowering.unpacked_first(after, own, count)?.into_iter();
     let value = |(is_state, &begun): (&bool, &InstrId)| if *is_state { after.next() } else { Some(begun) };
     let values: Option<Vec<InstrId>> = is_state.iter().zip(&call.operands).map(value).collect();
-    values.ok_or_else(|| Error::internal("a loop without its state"))
+    values.ok_or_else(|| Error::internal("the loop lacks a value of its state"))
 }
 
 fn branches(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {

@@ -38,7 +38,10 @@ pub(super) fn constant(lowering: &mut Lowering<'_>, attributes: Attributes<'_>, 
     let literal = attributes.number("value")?;
     let shape = lowering.shape_of(result)?;
     if !shape.compatible(literal.shape()) {
-        return Err(Error::invalid_argument(format!("constant gives {}, not {shape}", literal.shape())));
+        return Err(Error::invalid_argument(format!(
+            "the value of the constant has shape {}, not {shape}",
+            literal.shape()
+        )));
     }
     lowering.set_constant(result, literal);
     Ok(())

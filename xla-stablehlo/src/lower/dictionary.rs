@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 32;
 pub(super) fn typed(module: &Module, id: AttrId) -> Result<FfiAttributes> {
     match value(module, id, 0)? {
         FfiValue::Dictionary(attributes) => Ok(attributes),
-        _ => Err(Error::invalid_argument(format!("{} is no dictionary", module.attribute_text(id)))),
+        _ => Err(Error::invalid_argument(format!("{} is not a dictionary", module.attribute_text(id)))),
     }
 }
 
@@ -22,7 +22,7 @@ fn value(module: &Module, id: AttrId, depth: usize) -> Result<FfiValue> {
     if depth > MAX_DEPTH {
         return Err(Error::resource_exhausted(format!("a dictionary nests deeper than {MAX_DEPTH}")));
     }
-    let refused = || Error::unimplemented(format!("{} in a dictionary", module.attribute_text(id)));
+    let refused = || Error::unimplemented(format!("{} is not supported in a dictionary", module.attribute_text(id)));
     Ok(match &module.attributes[id] {
         Attribute::Unit => FfiValue::Unit,
         Attribute::Bool(flag) => FfiValue::Boolean(*flag),

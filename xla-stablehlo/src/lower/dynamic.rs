@@ -36,7 +36,7 @@ fn indices(lowering: &mut Lowering<'_>, id: InstrId) -> Option<Vec<usize>> {
 }
 
 fn not_constant(what: &str) -> Error {
-    Error::unimplemented(format!("{what} that depend on values of the program; they must be constants"))
+    Error::unimplemented(format!("{what} depend on values of the program; they must be constants"))
 }
 
 /// Returns the shape of the result: the declared shape if it is static, otherwise the constant `sizes`, otherwise the
@@ -54,7 +54,7 @@ pub(super) fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrI
             Dynamism::Unbounded => true,
         };
         if dims.len() != written.rank() || !(0..dims.len()).all(says) {
-            return Err(Error::invalid_argument(format!("the sizes {dims:?} of a result {written}")));
+            return Err(Error::invalid_argument(format!("the sizes {dims:?} do not fit the result {written}")));
         }
         let shape = ArrayShape::new(written.element_type(), dims);
         shape.checked_element_count()?;
@@ -62,7 +62,7 @@ pub(super) fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrI
     }
     match (0..written.rank()).any(|d| written.dynamism(d) == Dynamism::Unbounded) {
         true => Err(Error::unimplemented(format!(
-            "{written}: sizes without bounds that depend on values of the program; make them constants, or state bounds in the type"
+            "{written} has sizes without bounds that depend on values of the program; make them constants, or state bounds in the type"
         ))),
         false => Ok(written.clone()),
     }
@@ -162,7 +162,7 @@ fn slice(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let written = call.shape();
     let written = written.expect_array()?;
     let sizes = slice_sizes(lowering, written, starts, limits).filter(|_| strides.iter().all(|&stride| stride == 1));
-    let sizes = sizes.ok_or_else(|| not_constant("places of a slice of dynamic size, or with strides,"))?;
+    let sizes = sizes.ok_or_else(|| not_constant("the starts of a slice of dynamic size, or with strides,"))?;
     let ty = lowering.shape(starts).expect_array()?.element_type();
     let mut operands = vec![x];
     for d in 0..written.rank() {
@@ -221,7 +221,7 @@ fn convolution_at_run_time(
 ) -> Result<InstrId> {
     let none = vec![vec![0, 0]; call.attributes.indices("input_spatial_dimensions")?.len()];
     let Op::Convolution(mut op) = contraction::convolution(lowering, call, kernel, &none)? else {
-        return Err(Error::internal("a convolution becomes a convolution"));
+        return Err(Error::internal("a convolution was not lowered to a convolution"));
     };
     let (from, to) = (lowering.shape(x), call.shape());
     let (from, to) = (from.expect_array()?, to.expect_array()?);
@@ -238,11 +238,12 @@ fn convolution_at_run_time(
         let (&dimension, &count) = place
             .and_then(|(input, output)| Some((input, to.dims().get(*output)?)))
             .filter(|(input, _)| **input < from.rank())
-            .ok_or_else(|| Error::invalid_argument("spatial dimensions beyond the rank"))?;
+            .ok_or_else(|| Error::invalid_argument("spatial dimensions must be less than the rank"))?;
         let reach = window.size.saturating_sub(1).checked_mul(window.window_dilation);
         let extent = count.saturating_sub(1).checked_mul(window.stride).zip(reach);
         let extent = extent.and_then(|(steps, reach)| steps.checked_add(reach)?.checked_add(1));
-        let extent = extent.ok_or_else(|| Error::resource_exhausted("a padded operand of more than 2^64 elements"))?;
+        let extent =
+            extent.ok_or_else(|| Error::resource_exhausted("the padded operand has more than 2^64 elements"))?;
         let low = element(lowering, padding, &[i, 0])?;
         let interior = number(lowering, window.base_dilation as i64 - 1)?;
         let extent = if count == 0 { 0 } else { extent };

@@ -20,7 +20,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
         name => {
             return name
                 .starts_with("dynamic_")
-                .then(|| Err(Error::unimplemented(format!("custom call stablehlo.{name}, which is not known here"))));
+                .then(|| Err(Error::unimplemented(format!("custom call stablehlo.{name} is unknown here"))));
         }
     })
 }
@@ -28,15 +28,15 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
 /// Returns the integers of an operand, which must be constant.
 fn integers(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<i64>> {
     let integers = lowering.evaluated(id).as_ref().and_then(fold::integers);
-    integers.ok_or_else(|| {
-        Error::unimplemented(format!("{what} that depend on values of the program; they must be constants"))
-    })
+    integers
+        .ok_or_else(|| Error::unimplemented(format!("{what} depend on values of the program; they must be constants")))
 }
 
 /// Returns the non-negative integers of an operand, which must be constant.
 fn sizes(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<usize>> {
     let size = |size: i64| {
-        usize::try_from(size).map_err(|_| Error::invalid_argument(format!("{what} of {size}, which is negative")))
+        usize::try_from(size)
+            .map_err(|_| Error::invalid_argument(format!("{what} must not be negative, one is {size}")))
     };
     integers(lowering, id, what)?.into_iter().map(size).collect()
 }
@@ -73,11 +73,14 @@ fn rng_bit_generator(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Ins
     let [state, shape] = call.exactly()?;
     let dims = sizes(lowering, shape, "sizes")?;
     let [_, Shape::Array(written)] = &call.results[..] else {
-        return Err(Error::invalid_argument("a generator has a state and numbers"));
+        return Err(Error::invalid_argument("a bit generator must return a state and numbers"));
     };
     let numbers = Shape::Array(ArrayShape::new(written.element_type(), dims));
     if !types::fits(&call.results[1], &numbers) {
-        return Err(Error::invalid_argument(format!("{numbers} for a result {}", call.results[1])));
+        return Err(Error::invalid_argument(format!(
+            "the generated numbers {numbers} do not fit the result {}",
+            call.results[1]
+        )));
     }
     let algorithm = random::algorithm(call)?;
     let state_shape = lowering.shape(state).without_layout();

@@ -142,10 +142,10 @@ fn expanded(call: &Call<'_>, labels: &str, unnamed: usize) -> Result<Vec<char>> 
     // Private-use characters, which programs do not contain. The last unlabeled dimension gets the first one.
     let private = |i: usize| u32::try_from(i).ok().and_then(|i| char::from_u32(0xE000 + i));
     let private = (0..unnamed).rev().map(private).collect::<Option<String>>();
-    let private = private.ok_or_else(|| wrong(call, "too many dimensions"))?;
+    let private = private.ok_or_else(|| wrong(call, "it has too many dimensions"))?;
     let labels = labels.replacen("...", &private, 1);
     match labels.chars().find(|label| label.is_ascii() && !label.is_ascii_alphabetic()) {
-        Some(label) => Err(wrong(call, &format!("`{label}` is no label"))),
+        Some(label) => Err(wrong(call, &format!("`{label}` is not a label"))),
         None => Ok(labels.chars().collect()),
     }
 }

@@ -134,7 +134,8 @@ fn compare(call: &Call<'_>, ty: Option<ElementType>) -> Result<Op> {
 fn reduce_precision(call: &Call<'_>) -> Result<Op> {
     let bits = |name| {
         let bits = call.attributes.index(name)?;
-        u32::try_from(bits).map_err(|_| xla_hlo::Error::invalid_argument(format!("{name} is {bits}")))
+        u32::try_from(bits)
+            .map_err(|_| xla_hlo::Error::invalid_argument(format!("{name} is {bits}, which is out of range")))
     };
     Ok(ReducePrecision { exponent_bits: bits("exponent_bits")?, mantissa_bits: bits("mantissa_bits")? }.into())
 }
@@ -144,7 +145,7 @@ fn accuracy(call: &Call<'_>) -> Result<ResultAccuracy> {
     let Some(id) = call.attributes.get("result_accuracy") else { return Ok(ResultAccuracy::Default) };
     let module = call.attributes.module;
     let Attribute::ResultAccuracy(accuracy) = &module.attributes[id] else {
-        return Err(xla_hlo::Error::invalid_argument("result_accuracy is none"));
+        return Err(xla_hlo::Error::invalid_argument("result_accuracy is not an accuracy"));
     };
     Ok(match &module.attributes[accuracy.mode] {
         Attribute::Enum(EnumKind::ResultAccuracyMode, 1) => ResultAccuracy::Highest,

@@ -78,7 +78,8 @@ fn one(program: &ir::Module, dictionary: AttrId, shape: &mut Shape) -> Result<bo
 
 fn indices(program: &ir::Module, id: AttrId) -> Result<Vec<usize>> {
     let index = |value: i64| {
-        usize::try_from(value).map_err(|_| Error::invalid_argument(format!("dimension {value} in a layout")))
+        usize::try_from(value)
+            .map_err(|_| Error::invalid_argument(format!("a layout has the negative dimension {value}")))
     };
     integers(program, id)?.into_iter().map(index).collect()
 }
@@ -89,7 +90,7 @@ fn ordered(shape: &Shape, order: Vec<usize>) -> Result<Shape> {
     let mut sorted = order.clone();
     sorted.sort_unstable();
     if !sorted.into_iter().eq(0..array.rank()) {
-        return Err(Error::invalid_argument(format!("the layout {order:?} of {array}")));
+        return Err(Error::invalid_argument(format!("the layout {order:?} does not fit {array}")));
     }
     Ok(Shape::Array(array.clone().with_layout(Some(Layout::from_minor_to_major(order)))))
 }

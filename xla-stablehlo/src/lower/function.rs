@@ -18,14 +18,14 @@ use crate::refine::{ArgumentShapes, dynamic_functions};
 
 /// Lowers all functions that are reachable from `main`.
 pub(super) fn lower(program: &ir::Module, shapes: &ArgumentShapes) -> Result<Module> {
-    let top = program.top.ok_or_else(|| Error::invalid_argument("a program without a module"))?;
+    let top = program.top.ok_or_else(|| Error::invalid_argument("the program has no module"))?;
     let header = Attributes { module: program, op: top };
     let name = header.get("sym_name").map(|_| header.string("sym_name")).transpose()?;
     let functions = functions(program, top)?;
     let mut lowering = Lowering::new(program, name.as_deref().unwrap_or("main"), super::operation::lower);
     lowering.meshes = super::sharding::meshes(program, top)?;
     let mut frontend_attributes = annotations::frontend_attributes(program, &header)?;
-    let main = *functions.get("main").ok_or_else(|| Error::invalid_argument("a program without a function main"))?;
+    let main = *functions.get("main").ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
     let order = in_order(program, &functions, main)?;
     let arguments = arguments(&lowering, main, shapes)?;
     let mut called = Vec::with_capacity(order.len());
@@ -102,7 +102,7 @@ fn in_order(program: &ir::Module, functions: &HashMap<String, OpId>, main: OpId)
             Some(false) => return Err(Error::invalid_argument(format!("function {callee} calls itself"))),
             None => {
                 let op = functions.get(&callee);
-                let op = *op.ok_or_else(|| Error::invalid_argument(format!("there is no function {callee}")))?;
+                let op = *op.ok_or_else(|| Error::invalid_argument(format!("function {callee} does not exist")))?;
                 state.insert(callee.clone(), false);
                 let callees = callees(program, op)?;
                 stack.push((callee, op, callees));
@@ -158,7 +158,7 @@ fn lowered(lowering: &mut Lowering<'_>, name: &str, op: OpId, given: &[Argument]
         return Err(Error::invalid_argument("a function must have one region"));
     };
     if source.is_declaration(op) {
-        return Err(Error::invalid_argument("it is declared without a body, but runs; give it a body"));
+        return Err(Error::invalid_argument("it is declared without a body, but called; give it a body"));
     }
     lowering.computation(name, |lowering| {
         let arguments = block_arguments(source, op);
@@ -251,7 +251,8 @@ fn aliases(program: &ir::Module, main: OpId) -> Result<Aliases> {
                 return Err(Error::invalid_argument("tf.aliasing_output must be an integer"));
             };
             let output = usize::try_from(value).ok().filter(|&output| output < results);
-            let output = output.ok_or_else(|| Error::invalid_argument("tf.aliasing_output names no result"))?;
+            let output =
+                output.ok_or_else(|| Error::invalid_argument("tf.aliasing_output is not the number of a result"))?;
             let output = if results == 1 { Vec::new() } else { vec![output] };
             aliases.push(InputOutputAlias { output, parameter: leaf, must_alias: false });
         } else if lookup(program, dictionary, "jax.buffer_donor").is_some() {

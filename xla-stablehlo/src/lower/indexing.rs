@@ -87,7 +87,9 @@ fn index_select(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId>
     let (shape, places) = (lowering.shape(x), lowering.shape(numbers));
     let (shape, places) = (shape.expect_array()?, places.expect_array()?);
     if dim >= shape.rank() || batch > dim || batch > places.rank() || shape.dims()[..batch] != places.dims()[..batch] {
-        return Err(Error::invalid_argument(format!("dim {dim} and batch_dims {batch} of {shape} by {places}")));
+        return Err(Error::invalid_argument(format!(
+            "dim {dim} and batch_dims {batch} do not fit {shape} and the indices {places}"
+        )));
     }
     let mut slice_sizes = shape.dims().to_vec();
     let batching: Vec<usize> = (0..batch).collect();

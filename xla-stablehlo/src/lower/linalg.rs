@@ -27,7 +27,11 @@ fn triangular_solve(call: &Call<'_>) -> Result<Op> {
         "NO_TRANSPOSE" => TransposeKind::NoTranspose,
         "TRANSPOSE" => TransposeKind::Transpose,
         "ADJOINT" => TransposeKind::Adjoint,
-        other => return Err(Error::invalid_argument(format!("transpose_a is {other}"))),
+        other => {
+            return Err(Error::invalid_argument(format!(
+                "transpose_a is {other}, not NO_TRANSPOSE, TRANSPOSE or ADJOINT"
+            )));
+        }
     };
     let (left_side, lower, unit_diagonal) = (flag("left_side")?, flag("lower")?, flag("unit_diagonal")?);
     Ok(TriangularSolve { left_side, lower, unit_diagonal, transpose_a }.into())

@@ -47,7 +47,7 @@ pub(super) fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId
     let from = lowering.shape(x);
     let (from, rank) = (from.expect_array()?, to.expect_array()?.rank());
     if dimensions.len() != from.rank() || dimensions.iter().any(|&d| d >= rank) {
-        return Err(Error::invalid_argument(format!("broadcast_dimensions {dimensions:?} of {from} in {to}")));
+        return Err(Error::invalid_argument(format!("broadcast_dimensions {dimensions:?} do not map {from} to {to}")));
     }
     repeat(lowering, x, to, dimensions)
 }
@@ -56,7 +56,9 @@ pub(super) fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId
 fn broadcast_in_front(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [x] = call.exactly()?;
     let (old, new) = (lowering.shape(x).expect_array()?.rank(), call.shape().expect_array()?.rank());
-    let first = new.checked_sub(old).ok_or_else(|| Error::invalid_argument("a broadcast to fewer dimensions"))?;
+    let first = new
+        .checked_sub(old)
+        .ok_or_else(|| Error::invalid_argument("the result of a broadcast has fewer dimensions than its operand"))?;
     lowering.add(Broadcast { dimensions: (first..new).collect() }, call.shape(), [x])
 }
 

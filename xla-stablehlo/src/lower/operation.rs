@@ -84,7 +84,7 @@ fn shard(lowering: &mut Lowering<'_>, values: &[InstrId], sharding: Sharding, fi
     };
     if leaves.len() != values.len() {
         let (has, wants) = (values.len(), leaves.len());
-        return Err(Error::invalid_argument(format!("{has} results with {wants} shardings")));
+        return Err(Error::invalid_argument(format!("the operation has {has} results, but {wants} shardings")));
     }
     for (&value, leaf) in values.iter().zip(leaves) {
         if value.index() >= first {

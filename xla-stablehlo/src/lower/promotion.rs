@@ -29,11 +29,11 @@ pub(super) fn promoted(
 pub(super) fn element_type(lowering: &Lowering<'_>, region: RegionId, argument: usize) -> Result<ElementType> {
     let arguments = arguments(lowering, region);
     let argument = arguments.get(argument).ok_or_else(|| {
-        Error::invalid_argument(format!("a region of {} arguments has no argument {argument}", arguments.len()))
+        Error::invalid_argument(format!("the region has {} arguments, but no argument {argument}", arguments.len()))
     })?;
     match types::shape(lowering.source, lowering.source.values[*argument].ty)? {
         Shape::Array(array) => Ok(array.element_type()),
-        other => Err(Error::invalid_argument(format!("a region combines {other}, which is no array"))),
+        other => Err(Error::invalid_argument(format!("the region combines {other}, which is not an array"))),
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn comparison(lowering: &mut Lowering<'_>, region: RegionId, ty: Elem
     }
     if own.bit_width() >= ty.bit_width() {
         return Err(Error::unimplemented(format!(
-            "elements of {own} that are combined as {ty}, which may not hold them"
+            "elements of {own} cannot be combined as {ty}, which may not represent them"
         )));
     }
     lowering.closed_region_on("select", region, |lowering, _| {

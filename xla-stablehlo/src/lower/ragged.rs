@@ -23,7 +23,7 @@ fn ragged_dot(call: &Call<'_>) -> Result<RaggedDot> {
     let [lhs_batch, rhs_batch, lhs_contracting, rhs_contracting, ragged, groups] = lists;
     let (&[ragged_dimension], [] | [_]) = (&ragged[..], &groups[..]) else {
         return Err(Error::unimplemented(format!(
-            "a ragged dot of ragged dimensions {ragged:?} and group dimensions {groups:?}; one and at most one are possible"
+            "a ragged dot must have one ragged dimension and at most one group dimension, not {ragged:?} and {groups:?}"
         )));
     };
     Ok(RaggedDot {
@@ -68,7 +68,9 @@ fn scan(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     };
     if inputs.checked_add(num_carries) != Some(call.operands.len()) {
         let count = call.operands.len();
-        return Err(Error::invalid_argument(format!("{inputs} inputs and {num_carries} carries of {count} operands")));
+        return Err(Error::invalid_argument(format!(
+            "scan has {inputs} inputs and {num_carries} carries, but {count} operands"
+        )));
     }
     let flag = |name| attributes.get(name).map_or(Ok(false), |_| attributes.flag(name));
     let op = Scan {

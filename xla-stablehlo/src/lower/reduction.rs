@@ -75,7 +75,7 @@ fn dimension(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<usize> {
         None => 0,
     };
     usize::try_from(if dimension < 0 { dimension + rank } else { dimension })
-        .map_err(|_| xla_hlo::Error::invalid_argument(format!("dimension {dimension} of rank {rank}")))
+        .map_err(|_| xla_hlo::Error::invalid_argument(format!("dimension {dimension} is out of range for rank {rank}")))
 }
 
 /// Builds a computation that adds two scalars.

@@ -39,7 +39,7 @@ impl Lowering<'_> {
 
     /// Returns the computation for a call of a function with these operands.
     pub fn computation_of_call(&mut self, name: &str, operands: &[InstrId]) -> Result<CompId> {
-        let unknown = || Error::invalid_argument(format!("there is no function {name}"));
+        let unknown = || Error::invalid_argument(format!("function {name} does not exist"));
         if self.refinement.is_none() {
             return self.functions.get(name).copied().ok_or_else(unknown);
         }
@@ -56,10 +56,10 @@ impl Lowering<'_> {
     /// Returns the computation of a function for these arguments, which is lowered on first use.
     fn lowered_function(&mut self, name: &str, arguments: Vec<Argument>) -> Result<CompId> {
         let Some(refinement) = &mut self.refinement else {
-            return Err(Error::internal("a function is lowered for its arguments in a refinement alone"));
+            return Err(Error::internal("functions are lowered for argument shapes only during a refinement"));
         };
         let op = refinement.functions.get(name).copied();
-        let op = op.ok_or_else(|| Error::invalid_argument(format!("there is no function {name}")))?;
+        let op = op.ok_or_else(|| Error::invalid_argument(format!("function {name} does not exist")))?;
         let key = (name.to_string(), arguments);
         if let Some(&known) = refinement.lowered.get(&key) {
             return Ok(known);
@@ -157,23 +157,23 @@ fn resolved(lowering: &mut Lowering<'_>, call: &Call<'_>, indices: &[usize]) -> 
     let wrong = |why: &str| Error::invalid_argument(format!("{SHAPE_OPERANDS} {indices:?}: {why}"));
     let arrays: usize = call.results.iter().map(|result| result.leaves().len()).sum();
     if indices.len() != arrays {
-        return Err(wrong("there is not one for each result"));
+        return Err(wrong("there must be one for each result"));
     }
     let mut shapes = Vec::with_capacity(arrays);
     let written = call.results.iter().flat_map(Shape::leaves);
     for (&index, (_, written)) in indices.iter().zip(written) {
         let operand = *call.operands.get(index).ok_or_else(|| wrong("there is no such operand"))?;
-        let Shape::Array(written) = written else { return Err(wrong("a result is no array")) };
+        let Shape::Array(written) = written else { return Err(wrong("a result is not an array")) };
         let sizes = lowering.evaluated(operand).as_ref().and_then(fold::integers);
         let dims: Option<Vec<usize>> = sizes.and_then(|sizes| sizes.into_iter().map(|s| s.try_into().ok()).collect());
         let Some(dims) = dims.filter(|dims| dims.len() == written.rank()) else {
             return Err(Error::unimplemented(
-                "a custom call whose shapes depend on values of the program; they must be constants",
+                "the result shapes of a custom call depend on values of the program; they must be constants",
             ));
         };
         let says = |d: usize| written.dynamism(d) != Dynamism::Static || written.dims()[d] == dims[d];
         if !(0..dims.len()).all(says) {
-            return Err(wrong(&format!("the sizes {dims:?} of a result {written}")));
+            return Err(wrong(&format!("the sizes {dims:?} do not fit the result {written}")));
         }
         let shape = ArrayShape::new(written.element_type(), dims);
         shape.checked_element_count()?;
@@ -196,13 +196,13 @@ pub(super) fn assertion(lowering: &mut Lowering<'_>, call: &Call<'_>, target: &s
     (target == ASSERTION && lowering.refinement.is_some()).then(|| {
         let (&condition, inputs) = match call.operands.split_first() {
             Some((condition, inputs)) => (condition, inputs),
-            None => return Err(Error::invalid_argument(format!("{ASSERTION} without an operand"))),
+            None => return Err(Error::invalid_argument(format!("{ASSERTION} has no operand"))),
         };
         let holds = lowering.evaluated(condition).filter(|literal| literal.array_shape().element_count() == 1);
         match holds.map(|literal| literal.get(0).as_bool()) {
             Some(true) => lowering.add(Tuple, Shape::Tuple(Vec::new()), Vec::new()),
             Some(false) => Err(Error::invalid_argument(failed(lowering, call, inputs))),
-            None => Err(Error::unimplemented(format!("{ASSERTION} of values of the program"))),
+            None => Err(Error::unimplemented(format!("the condition of {ASSERTION} depends on values of the program"))),
         }
     })
 }
@@ -211,7 +211,7 @@ pub(super) fn assertion(lowering: &mut Lowering<'_>, call: &Call<'_>, target: &s
 fn failed(lowering: &mut Lowering<'_>, call: &Call<'_>, inputs: &[InstrId]) -> String {
     let message = match call.attributes.get("error_message").map(|id| &call.attributes.module.attributes[id]) {
         Some(Attribute::String(string)) => call.attributes.module.text(*string).into_owned(),
-        _ => "an assertion about shapes fails".to_string(),
+        _ => "a shape assertion failed".to_string(),
     };
     let mut result = message;
     for (i, &input) in inputs.iter().enumerate() {

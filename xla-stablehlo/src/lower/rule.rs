@@ -6,7 +6,7 @@ use crate::ir::{AttrId, Module, Sharding};
 
 /// Formats a rule: `#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8} reduction={k}>`.
 pub(super) fn text(module: &Module, id: AttrId) -> Result<String> {
-    let wrong = || Error::invalid_argument(format!("{} is no sharding rule", module.attribute_text(id)));
+    let wrong = || Error::invalid_argument(format!("{} is not a sharding rule", module.attribute_text(id)));
     // A rule that the program stores as text is kept verbatim.
     if let Some(text) = module.string_attribute(id) {
         return Ok(text.into_owned());

@@ -84,7 +84,7 @@ fn manual_computation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Ve
     let (operands, results) = (call.operands.len(), call.results.len());
     if (inside.0.len(), outside.0.len()) != (operands, results) {
         return Err(Error::invalid_argument(format!(
-            "{operands} operands with {} shardings and {results} results with {}",
+            "the operation has {operands} operands with {} shardings and {results} results with {}",
             inside.0.len(),
             outside.0.len()
         )));

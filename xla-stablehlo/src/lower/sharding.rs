@@ -20,7 +20,7 @@ pub(super) fn meshes(program: &Module, top: OpId) -> Result<Meshes> {
         }
         let attributes = Attributes { module: program, op };
         let name = attributes.symbol("sym_name")?;
-        let id = attributes.get("mesh").ok_or_else(|| Error::invalid_argument("a mesh without axes"))?;
+        let id = attributes.get("mesh").ok_or_else(|| Error::invalid_argument("a mesh has no axes"))?;
         let read = mesh(program, id).map_err(|error| error.context(format!("sdy.mesh, {}", program.place(op))))?;
         if meshes.0.insert(name.clone(), read).is_some() {
             return Err(Error::invalid_argument(format!("two meshes are called {name}")));
@@ -53,7 +53,10 @@ pub(super) fn tiles_of(meshes: &Meshes, sharding: &TensorSharding) -> Result<Lea
         MeshName::Named(name) => meshes.0.get(name),
         MeshName::Inline(mesh) => Some(mesh),
     };
-    tiles(sharding, mesh.ok_or_else(|| Error::invalid_argument(format!("{sharding}: there is no such mesh")))?)
+    tiles(
+        sharding,
+        mesh.ok_or_else(|| Error::invalid_argument(format!("{sharding} refers to a mesh that does not exist")))?,
+    )
 }
 
 fn unexpected<T>(module: &Module, id: AttrId, what: &str) -> Result<T> {
@@ -120,7 +123,9 @@ pub(super) fn tensor(module: &Module, id: AttrId) -> Result<TensorSharding> {
         0 => Reduction::Sum,
         1 => Reduction::Max,
         2 => Reduction::Min,
-        other => return Err(Error::unimplemented(format!("reduction {other} of an unreduced sharding"))),
+        other => {
+            return Err(Error::unimplemented(format!("reduction {other} of an unreduced sharding is not supported")));
+        }
     };
     let dim = |&id: &AttrId| match module.attributes[id].sharding() {
         Some(Sharding::Dimension { axes: list, is_closed, priority }) => {
@@ -178,7 +183,7 @@ pub(super) fn replica_groups(attributes: Attributes<'_>, meshes: &Meshes, name: 
         MeshName::Inline(mesh) => mesh,
         MeshName::Named(name) => {
             let mesh = meshes.0.get(&name).cloned();
-            mesh.ok_or_else(|| Error::invalid_argument(format!("replica_groups of mesh {name}, which is not there")))?
+            mesh.ok_or_else(|| Error::invalid_argument(format!("the mesh {name} of replica_groups does not exist")))?
         }
     };
     let list = match (module.attributes[*list].sharding(), &module.attributes[*list]) {

@@ -25,7 +25,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
 /// Returns the operands or results without the token, which is the last one.
 fn without_token<'c, T>(list: &'c [T], what: &str) -> Result<&'c [T]> {
     let split = list.split_last().map(|(_, data)| data);
-    split.ok_or_else(|| Error::invalid_argument(format!("a transfer without a token among its {what}")))
+    split.ok_or_else(|| Error::invalid_argument(format!("a transfer has no token among its {what}")))
 }
 
 /// Returns the elements of the data, and the token, from `pair`, a tuple of data and token.

@@ -14,7 +14,7 @@ pub(super) fn element_type(module: &Module, id: TypeId) -> Result<ElementType> {
         Type::Complex(part) => match element_type(module, *part)? {
             ElementType::F32 => Ok(ElementType::C64),
             ElementType::F64 => Ok(ElementType::C128),
-            other => Err(Error::unimplemented(format!("complex numbers of {other}"))),
+            other => Err(Error::unimplemented(format!("complex numbers of {other} are not supported"))),
         },
         _ => Err(unknown(module, id)),
     }
@@ -26,7 +26,7 @@ pub(super) fn shape(module: &Module, id: TypeId) -> Result<Shape> {
         Type::Tensor { dims, element, encoding } => {
             let bounds = encoding.map(|encoding| match &module.attributes[encoding] {
                 Attribute::TypeExtensions(bounds) => Ok(bounds.clone()),
-                _ => Err(Error::unimplemented(format!("the encoding of {}", module.type_text(id)))),
+                _ => Err(Error::unimplemented(format!("the encoding of {} is not supported", module.type_text(id)))),
             });
             let bounds = bounds.transpose()?.unwrap_or_default();
             let mut extents = Vec::with_capacity(dims.len());

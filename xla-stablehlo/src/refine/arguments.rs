@@ -63,7 +63,7 @@ impl ArgumentShapes {
             && given.element.is_some()
         {
             return Err(Error::invalid_argument(format!(
-                "there is no arg{last} to give a shape to: main has {} arguments",
+                "a shape is given for arg{last}, but main has {} arguments",
                 written.len()
             )));
         }
@@ -74,7 +74,7 @@ impl ArgumentShapes {
         let Shape::Array(written) = &shape else {
             return match self.0.get(&i) {
                 Some(Given { element: Some(_), .. }) => {
-                    Err(Error::invalid_argument(format!("argument {i} is {shape}, and has no shape to give")))
+                    Err(Error::invalid_argument(format!("argument {i} is {shape}, which takes no shape")))
                 }
                 _ => Ok(shape),
             };
@@ -174,7 +174,7 @@ impl FromStr for ArgumentShapes {
 /// Parses one entry, such as `arg0=f32[8,4]`.
 fn entry(text: &str) -> Result<(usize, ArrayShape)> {
     let wrong =
-        || Error::invalid_argument(format!("{text:?} is no shape of an argument, such as arg0=f32[{EXAMPLE},4]"));
+        || Error::invalid_argument(format!("{text:?} is not the shape of an argument, such as arg0=f32[{EXAMPLE},4]"));
     let (name, shape) = text.split_once('=').ok_or_else(wrong)?;
     let argument = name.trim().strip_prefix("arg").and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
     match parse_shape(shape.trim()).map_err(|error| error.context(format!("the shape of arg{argument}")))? {
@@ -199,10 +199,10 @@ mod tests {
         assert_eq!(shapes.0[&2], given(ElementType::S32, &[]));
         assert!(refused("").contains("such as arg0=f32[8,4]"));
         assert!(refused("arg0=f32[2],").contains("such as"));
-        assert!(refused("x=f32[2]").contains("\"x=f32[2]\" is no shape"));
+        assert!(refused("x=f32[2]").contains("\"x=f32[2]\" is not the shape"));
         assert!(refused("arg0=f32[2],arg0=f32[3]").contains("two shapes"));
         assert!(refused("arg0=f32[?]").contains("arg0"));
-        assert!(refused("arg0=(f32[2])").contains("is no shape"));
+        assert!(refused("arg0=(f32[2])").contains("is not the shape"));
         assert!(refused("arg0=f33[2]").contains("the shape of arg0"));
     }
 }

@@ -142,9 +142,9 @@ impl<'t> Reader<'t> {
             },
             Type::Index => match self.scalar(text, ElementType::S64, start)? {
                 Scalar::Signed(value) => Attribute::Integer { ty, value },
-                _ => return Err(Error::internal("an index is an integer")),
+                _ => return Err(Error::internal("an index is not an integer")),
             },
-            _ => return Err(self.cursor.error_at(start, "a number of a type that has no numbers")),
+            _ => return Err(self.cursor.error_at(start, "the type of a number is not numeric")),
         };
         Ok(self.push(attribute))
     }
@@ -161,7 +161,7 @@ impl<'t> Reader<'t> {
         self.cursor.expect("<")?;
         let element = self.ty()?;
         let Type::Element(ty) = self.module.types[element] else {
-            return Err(self.cursor.error_at(start, "an array of a type that has no numbers"));
+            return Err(self.cursor.error_at(start, "the element type of an array is not numeric"));
         };
         let mut bytes = Vec::new();
         if self.cursor.eat(":") {

@@ -244,7 +244,7 @@ impl<'t> Cursor<'t> {
             match self.byte() {
                 Some(b'"') => break,
                 Some(b'\\') => bytes.push(self.escape()?),
-                Some(b'\n') | None => return Err(self.error_at(start - 1, "a string without an end")),
+                Some(b'\n') | None => return Err(self.error_at(start - 1, "the string has no closing quote")),
                 Some(byte) => bytes.push(byte),
             }
             self.at += 1;
@@ -264,7 +264,7 @@ impl<'t> Cursor<'t> {
             _ => {
                 let byte = self.text.get(self.at..self.at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
                 self.at += 1;
-                byte.ok_or_else(|| self.error_at(at, "an unknown escape; there are \\n, \\t, \\\\, \\\" and \\4f"))
+                byte.ok_or_else(|| self.error_at(at, "this escape is unknown; write \\n, \\t, \\\\, \\\" or \\4f"))
             }
         }
     }
@@ -293,7 +293,7 @@ impl<'t> Cursor<'t> {
             }
             self.at += 1;
         }
-        Err(self.error_at(start, "a `<` without its `>`"))
+        Err(self.error_at(start, "`<` has no matching `>`"))
     }
 }
 

@@ -70,7 +70,9 @@ impl Reader<'_> {
         let at = self.cursor.offset();
         let rows = self.nested(|reader| reader.list(["[", "]"], |reader| reader.rows(inner, ty, bytes)))?;
         if rows.len() as u64 != extent {
-            return Err(self.cursor.error_at(at, format!("{} elements where the type has {extent}", rows.len())));
+            return Err(self
+                .cursor
+                .error_at(at, format!("the list has {} elements, but the dimension has {extent}", rows.len())));
         }
         Ok(())
     }

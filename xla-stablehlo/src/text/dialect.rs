@@ -118,8 +118,8 @@ impl<'t> Reader<'t> {
                 "operand_index" => {
                     let at = reader.cursor.offset();
                     let index = reader.cursor.integer("an index")?;
-                    operand =
-                        i32::try_from(index).map_err(|_| reader.cursor.error_at(at, format!("operand {index}")))?;
+                    operand = i32::try_from(index)
+                        .map_err(|_| reader.cursor.error_at(at, format!("operand index {index} is out of range")))?;
                 }
                 _ => return Err(reader.cursor.error_at(start, format!("an alias has no {name}"))),
             }

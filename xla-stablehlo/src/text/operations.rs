@@ -110,7 +110,9 @@ impl<'t> Reader<'t> {
         let count = self.cursor.digits("a number of results")?;
         match usize::try_from(count) {
             Ok(count @ 1..=MOST_RESULTS) => Ok(count),
-            _ => Err(self.cursor.error_at(at, format!("a name of {count} results, it must be 1 to {MOST_RESULTS}"))),
+            _ => Err(self
+                .cursor
+                .error_at(at, format!("a name cannot denote {count} results; the number must be 1 to {MOST_RESULTS}"))),
         }
     }
 
@@ -119,7 +121,7 @@ impl<'t> Reader<'t> {
         let mut parts = Parts::new(self.list(["(", ")"], Self::value)?);
         let at = self.cursor.offset();
         if self.cursor.is("[") {
-            return Err(self.cursor.unimplemented_at(at, "a jump to another block, which StableHLO does not know"));
+            return Err(self.cursor.unimplemented_at(at, "a jump to another block is not supported in StableHLO"));
         }
         if self.cursor.eat("<") {
             parts.attributes = self.entries(["{", "}"])?;
@@ -171,7 +173,7 @@ impl<'t> Reader<'t> {
         }
         match types.len().checked_sub(count) {
             Some(first) => Ok(types.split_off(first)),
-            None => Err(self.cursor.error_at(at, format!("{} types for {count} results", types.len()))),
+            None => Err(self.cursor.error_at(at, format!("there are {} types for {count} results", types.len()))),
         }
     }
 
@@ -184,7 +186,7 @@ impl<'t> Reader<'t> {
         let attributes = self.normalized(own_name(name), parts.attributes)?;
         let named: usize = results.iter().map(|&(_, count)| count).sum();
         if !results.is_empty() && named != parts.results.len() {
-            let message = format!("{name} has {} results, {named} are named", parts.results.len());
+            let message = format!("{name} has {} results, but {named} are named", parts.results.len());
             return Err(self.cursor.error_at(at, message));
         }
         let values = &mut self.module.values;

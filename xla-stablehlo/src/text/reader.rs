@@ -189,7 +189,7 @@ impl<'t> Reader<'t> {
             }
             // A copy per alias of one attribute could take more memory than the size of the text.
             Some(_) if value.index() < before => {
-                let message = format!("#{name} is another name of an alias, used before this definition");
+                let message = format!("#{name} is another name of an alias and is used before this definition");
                 return Err(self.cursor.unimplemented_at(at, message));
             }
             Some(alias) => {

@@ -33,7 +33,7 @@ impl<'t> Reader<'t> {
                 if reader.cursor.is("^") {
                     return Err(reader
                         .cursor
-                        .unimplemented_at(at, "a region of several blocks, which StableHLO does not know"));
+                        .unimplemented_at(at, "a region of several blocks is not supported in StableHLO"));
                 }
                 block.operations.push(reader.operation()?);
             }
@@ -93,7 +93,7 @@ impl<'t> Reader<'t> {
         let &(first, count) = self.names.get(name).ok_or_else(|| self.undefined(at, name))?;
         match usize::try_from(index) {
             Ok(index) if index < count => Ok(ValueId::from_index(first.index() + index)),
-            _ => Err(self.cursor.error_at(at, format!("%{name} stands for {count} values, there is no #{index}"))),
+            _ => Err(self.cursor.error_at(at, format!("%{name} has {count} values, but no #{index}"))),
         }
     }
 

@@ -21,7 +21,7 @@ impl Reader<'_> {
                 let text = format!("#{name}{text}");
                 Ok(self.push_string(text.as_bytes()))
             }
-            _ => return Err(self.cursor.unimplemented_at(start, format!("attribute #{name}"))),
+            _ => return Err(self.cursor.unimplemented_at(start, format!("attribute #{name} is unknown here"))),
         };
         read.map_err(|error| self.cursor.error_at(at, error.message()))
     }

@@ -398,7 +398,9 @@ impl<'t> Reader<'t> {
             Ok((name, reader.value()?))
         })?;
         if bound.len() != results {
-            return Err(self.cursor.error_at(at, format!("a loop of {} values has {results} results", bound.len())));
+            return Err(self
+                .cursor
+                .error_at(at, format!("the loop has {} values, but {results} results", bound.len())));
         }
         let mut parts = Parts::new(bound.iter().map(|&(_, value)| value).collect());
         let arguments: Vec<Argument<'t>> =

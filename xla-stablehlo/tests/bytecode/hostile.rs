@@ -63,9 +63,9 @@ fn the_smallest_file() {
     file.ir = empty_module(0, &[]);
     assert_eq!(bytecode::read(&file.write()).expect("a module").to_string(), "builtin.module\n{\n}\n");
     file.version = 7;
-    let newer = "bytecode, byte 4: version 7 of MLIR bytecode, versions 0 to 6 are known";
+    let newer = "bytecode, byte 4: version 7 of MLIR bytecode is not supported, only versions 0 to 6";
     assert_eq!(message(file.write()), newer);
-    assert!(message(b"HloModule m".to_vec()).contains("no MLIR bytecode"));
+    assert!(message(b"HloModule m".to_vec()).contains("not MLIR bytecode"));
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn counts_beyond_the_file_are_refused_before_memory_is_taken() {
     let huge = varint(1 << 50);
     let mut file = File::new();
     file.ir = module(0x02, &huge);
-    assert!(message(file.write()).contains("a count of 1125899906842624"));
+    assert!(message(file.write()).contains("a count is 1125899906842624"));
     // A region that states a number of values, but has none.
     file.ir = module(0x10, &[varint(1 << 1), varint(1), varint(3), varint(0)].concat());
-    assert!(message(file.write()).contains("a count of 3") || message(file.write()).contains("values of 3"));
+    assert!(message(file.write()).contains("a count is 3") || message(file.write()).contains("of its 3 values"));
     file.ir = module(0, &[]);
     file.attribute(BUILTIN, [varint(0), huge].concat());
-    assert!(message(file.write()).contains("a count of 1125899906842624"));
+    assert!(message(file.write()).contains("a count is 1125899906842624"));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn bitcast_of_complex_numbers_keeps_their_bits() {
     assert_eq!(narrow, "c64[2,2] { { (0, 1.875), (0, -2) }, { (0, 2), (0, 1.875) } }");
     assert_eq!(value(&program("2x2xcomplex<f32>", "2xcomplex<f64>"), &[&narrow]), "c128[2] {(1, -2), (2, 1)}");
     let error = parse_text(&program("complex<f32>", "complex<f64>")).expect_err("no pair").to_string();
-    assert!(error.contains("the last dimension must be 2"), "{error}");
+    assert!(error.contains("must be 2 for a cast to c128"), "{error}");
 }
 
 #[test]

@@ -11,12 +11,12 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, symbols: &Symbols<'_>, 
     let compared = |values: &[ValueId], wanted: &[TypeId], what: &str| {
         let found: Vec<TypeId> = values.iter().map(|&value| module.values[value].ty).collect();
         if found.len() != wanted.len() {
-            return Err(Violation::new(op, format!("has {} {what}, its type says {}", found.len(), wanted.len())));
+            return Err(Violation::new(op, format!("has {} {what}, but its type has {}", found.len(), wanted.len())));
         }
         match found.iter().zip(wanted).find(|&(&found, &wanted)| !types.agree(found, wanted)) {
             Some((&found, &wanted)) => {
                 let (found, wanted) = (module.type_text(found), module.type_text(wanted));
-                Err(Violation::new(op, format!("has {found} among the {what}, its type says {wanted}")))
+                Err(Violation::new(op, format!("has {found} among the {what}, but its type has {wanted}")))
             }
             None => Ok(()),
         }
@@ -24,7 +24,7 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, symbols: &Symbols<'_>, 
     match &*module.strings[operation.name] {
         b"vhlo.func_v1" | b"func.func" => {
             let Some((inputs, results)) = function_type(module, op) else {
-                return Err(Violation::new(op, "has a function_type that is no type of a function"));
+                return Err(Violation::new(op, "has a function_type that is not a function type"));
             };
             let &[body] = &operation.regions[..] else { return Ok(()) };
             if module.is_declaration(op) {
@@ -39,7 +39,7 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, symbols: &Symbols<'_>, 
             let Some((inputs, results)) = function else {
                 return Err(Violation::new(
                     op,
-                    format!("calls @{}, which is no function", String::from_utf8_lossy(callee)),
+                    format!("calls @{}, which is not a function", String::from_utf8_lossy(callee)),
                 ));
             };
             compared(&operation.operands, inputs, "operands")?;

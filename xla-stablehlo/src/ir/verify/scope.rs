@@ -51,7 +51,7 @@ impl<'m> Scopes<'m> {
         for &operand in &operation.operands {
             let depth = self.depths[operand.index()];
             if depth == 0 || depth < floor {
-                let what = if depth == 0 { "is not defined before this use" } else { "is out of sight" };
+                let what = if depth == 0 { "is not defined before this use" } else { "is not visible here" };
                 return Err(Violation::new(op, format!("uses {operand}, which {what}")));
             }
         }
@@ -83,7 +83,7 @@ impl<'m> Scopes<'m> {
     fn block(&self, op: OpId, region: RegionId) -> Result<BlockId, Violation> {
         let [block] = self.module.regions[region].blocks[..] else {
             let count = self.module.regions[region].blocks.len();
-            return Err(Violation::new(op, format!("has a region of {count} blocks, StableHLO's have one")));
+            return Err(Violation::new(op, format!("has a region of {count} blocks, but StableHLO regions have one")));
         };
         let name = |op: OpId| &*self.module.strings[self.module.operations[op].name];
         let (operations, is_module) = (&self.module.blocks[block].operations, name(op) == b"builtin.module");
@@ -92,7 +92,7 @@ impl<'m> Scopes<'m> {
             Some(end) if end + 1 != operations.len() => {
                 Err(Violation::new(operations[end], "ends its region, but operations follow"))
             }
-            Some(end) if is_module => Err(Violation::new(operations[end], "stands in a module, which returns nothing")),
+            Some(end) if is_module => Err(Violation::new(operations[end], "is in a module, which has no results")),
             None if !is_module => Err(Violation::new(op, "has a region that does not end with a return")),
             _ => Ok(block),
         }

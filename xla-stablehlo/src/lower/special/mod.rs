@@ -73,7 +73,7 @@ fn function_of_two(
 fn types(call: &Call<'_>) -> Result<(ElementType, ElementType)> {
     match call.shape().element_type() {
         Some(ty) if ty.is_float() => Ok((ty, if ty == ElementType::F64 { ty } else { ElementType::F32 })),
-        _ => Err(Error::invalid_argument(format!("a result of {}, which is not of floats", call.shape()))),
+        _ => Err(Error::invalid_argument(format!("the result {} must have float elements", call.shape()))),
     }
 }
 
