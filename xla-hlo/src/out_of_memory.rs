@@ -97,7 +97,7 @@ const THREAD_ROOM: usize = 64 << 10;
 /// [`Error::ResourceExhausted`] if there is too little.
 pub fn ensure_thread_room() -> Result<()> {
     let room = fallible(|| Vec::<u8>::new().try_reserve_exact(THREAD_ROOM));
-    room.map_err(|_| Error::resource_exhausted("memory ran out: none is left to start a thread with"))
+    room.map_err(|_| Error::resource_exhausted("memory ran out: there is not enough to start a thread"))
 }
 
 /// Returns the reserve of [`ensure_room`] to the system, so that a failed allocation can be retried. Returns whether

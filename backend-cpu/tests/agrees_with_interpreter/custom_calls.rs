@@ -80,6 +80,6 @@ fn errors_of_handlers_and_of_missing_ones_arrive() {
         assert!(error.message().contains("custom call \"fail\": out of luck"), "{error}");
         let error = run(platform, &TEXT.replace("\"twice\"", "\"thrice\"")).unwrap_err();
         assert!(matches!(error, Error::Unimplemented(_)), "{error}");
-        assert!(error.message().contains("no handler for the custom call target \"thrice\""), "{error}");
+        assert!(error.message().contains("no handler is registered for the custom call target \"thrice\""), "{error}");
     }
 }

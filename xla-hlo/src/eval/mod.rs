@@ -212,7 +212,7 @@ impl<'m> Evaluator<'m> {
             match builder.spawn_scoped(scope, || f(self)) {
                 Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 Err(error) => Err(Error::resource_exhausted(format!(
-                    "no thread can be started for calls nested deeper than {CALLS_PER_STACK}: {error}"
+                    "cannot start a thread for calls nested deeper than {CALLS_PER_STACK}: {error}"
                 ))),
             }
         });
@@ -265,7 +265,7 @@ impl<'m> Evaluator<'m> {
         self.steps_left = self
             .steps_left
             .checked_sub(steps)
-            .ok_or_else(|| Error::resource_exhausted("the evaluation ran out of its limit of steps"))?;
+            .ok_or_else(|| Error::resource_exhausted("the evaluation exceeded its limit of steps"))?;
         Ok(())
     }
 
@@ -359,7 +359,7 @@ fn check_result(value: &Literal, shape: &Shape) -> Result<()> {
         return Ok(());
     }
     Err(Error::internal(format!(
-        "the evaluation gave {}, the instruction is {}",
+        "the evaluation returned {}, but the instruction has shape {}",
         value.shape(),
         shape.without_layout()
     )))

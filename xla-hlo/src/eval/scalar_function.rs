@@ -71,7 +71,7 @@ impl ScalarFunction {
     pub fn call(&mut self, evaluator: &mut Evaluator<'_>, arguments: &[Scalar]) -> Result<&[Scalar]> {
         if arguments.len() != self.parameters.len() {
             return Err(Error::internal(format!(
-                "a scalar function of {} parameters was given {} arguments",
+                "a scalar function has {} parameters, but {} arguments were given",
                 self.parameters.len(),
                 arguments.len()
             )));

@@ -329,7 +329,7 @@ impl Literal {
             return Ok(self.clone());
         }
         if old.rank() != dims.len() || minor_to_major.len() != dims.len() {
-            return Err(Error::internal(format!("{old} cannot be put into an array of {} dimensions", dims.len())));
+            return Err(Error::internal(format!("{old} cannot be copied into an array of {} dimensions", dims.len())));
         }
         let mut result = Literal::zeros(&ArrayShape::new(old.element_type(), dims))?;
         self.densify()?;

@@ -78,7 +78,7 @@ impl Scalar {
             (ElementKind::Signed, Scalar::Signed(v)) => v as u64 & mask(ty.bit_width()),
             (ElementKind::Unsigned, Scalar::Unsigned(v)) => v & mask(ty.bit_width()),
             (ElementKind::Float, Scalar::Float(v)) => float_format::narrow(ty, v),
-            _ => unreachable!("a {ty} element was made from {self:?}"),
+            _ => unreachable!("a {ty} element cannot be made from {self:?}"),
         }
     }
 

@@ -72,7 +72,7 @@ impl Storage {
         match self {
             Storage::Dense(bytes) => &bytes[i * width..(i + 1) * width],
             Storage::Splat(splat) => {
-                debug_assert!(i < splat.len / splat.width, "there is an element {i}");
+                debug_assert!(i < splat.len / splat.width, "element {i} is out of bounds");
                 splat.element()
             }
         }
@@ -118,7 +118,7 @@ impl Storage {
         match self {
             Storage::Dense(bytes) => target.copy_from_slice(bytes),
             Storage::Splat(splat) => {
-                assert_eq!(target.len(), splat.len, "the target is as large as the array");
+                assert_eq!(target.len(), splat.len, "the target and the array differ in size");
                 fill(target, splat.element());
             }
         }

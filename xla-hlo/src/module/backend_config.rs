@@ -31,7 +31,7 @@ pub(crate) fn text<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         Error::invalid_argument(format!(
-            "{name} must be text here, and it is not UTF-8 at its byte {at}; write text, or read the value as bytes"
+            "{name} must be text here, but is not UTF-8 at byte {at}; write text, or read the value as bytes"
         ))
     })
 }

@@ -90,7 +90,7 @@ pub fn caller_value(module: &Module, result: Literal) -> Result<Literal> {
     let layout = module.caller_layout().result;
     let mut parts = result.into_elements().into_iter();
     let (Some(value), Some(sizes)) = (parts.next(), parts.next()) else {
-        return Err(Error::internal("a padded result has no sizes"));
+        return Err(Error::internal("the padded result has no sizes"));
     };
     let mut sizes = (0..sizes.array_shape().element_count()).map(|i| size(&sizes, i)).collect::<Vec<_>>().into_iter();
     at_sizes(value, &seen.with_layouts_of(Some(&layout)), &mut sizes)
@@ -137,7 +137,7 @@ pub fn padded_leaves<'a>(
         }
         let dims = leaf.shape().expect_array()?.dims();
         if dims.len() != shape.rank() || dims.iter().zip(shape.dims()).any(|(size, bound)| size > bound) {
-            return Err(Error::internal(format!("a result of {} does not fit {shape}", leaf.shape())));
+            return Err(Error::internal(format!("the result {} does not fit {shape}", leaf.shape())));
         }
         sizes.extend(dynamic_dimensions_of(shape).map(|d| dims[d] as i32));
         padded.push(leaf.reflowed(shape.dims(), &shape.minor_to_major())?);

@@ -35,7 +35,8 @@ impl Module {
                 let copy = self[computation].clone();
                 copied = copied.saturating_add(copy.len());
                 if copied > MOST_COPIED {
-                    let message = format!("fusions share computations of more than {MOST_COPIED} instructions in all");
+                    let message =
+                        format!("fusions share computations of more than {MOST_COPIED} instructions in total");
                     return Err(Error::resource_exhausted(message));
                 }
                 let copy = self.add(copy);

@@ -92,7 +92,7 @@ pub(super) fn size(what: impl std::fmt::Display, value: Option<i128>) -> Result<
 /// Returns the operands of an operation that has exactly `N`.
 pub(super) fn operands<const N: usize>(operands: Vec<Literal>) -> Result<[Literal; N]> {
     operands.try_into().map_err(|o: Vec<Literal>| {
-        Error::internal(format!("{} operands arrived, not {N} (arity is verified)", o.len()))
+        Error::internal(format!("the operation has {} operands, not {N} (arity is verified)", o.len()))
     })
 }
 

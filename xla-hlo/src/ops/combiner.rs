@@ -56,7 +56,7 @@ impl Accumulators {
             ] {
                 ensure!(
                     checks::feeds(from, to),
-                    "{what} of array {i} are {from}, which cannot stand for {to} in the combiner {name}"
+                    "{what} of array {i} are {from}, which cannot be converted to {to} for the combiner {name}"
                 );
             }
         }
@@ -268,7 +268,7 @@ impl ReduceOperands {
         let count = cx.operands().len() / 2;
         ensure!(
             count > 0 && cx.operands().len() == 2 * count,
-            "operands are as many arrays as initial values, {} cannot be",
+            "operands must be pairs of an array and an initial value, but their number is {}",
             cx.operands().len()
         );
         let dims = cx.array(0)?.dims();

@@ -54,7 +54,7 @@ pub(super) fn converted(array: Literal, to: ElementType) -> Result<Literal> {
     }
     let real = if to.is_complex() { from } else { from.real_part() };
     let convert = ElementFunction::new(&Op::from(Convert), &[real], to)?
-        .ok_or_else(|| Error::internal("convert is not a function of elements"))?;
+        .ok_or_else(|| Error::internal("convert is not an elementwise function"))?;
     Literal::from_fn(&shape.with_element_type(to), |i| match array.get(i) {
         Scalar::Complex(re, _) if !to.is_complex() => convert.apply(&[Scalar::Float(re)]),
         element => convert.apply(&[element]),

@@ -23,7 +23,7 @@ fn read_shaped(proto: LiteralProto, shape: &Shape) -> Result<Literal> {
             Err(Error::invalid_argument(format!("tuple_literals has {found} entries, the shape has {wanted}")))
         }
         Shape::Token => Ok(Literal::token()),
-        Shape::Opaque | Shape::Buffer(_) => Err(Error::invalid_argument(format!("there is no literal of {shape}"))),
+        Shape::Opaque | Shape::Buffer(_) => Err(Error::invalid_argument(format!("{shape} has no literal"))),
     }
 }
 

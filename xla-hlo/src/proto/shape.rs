@@ -19,7 +19,7 @@ pub(crate) fn read(proto: &ShapeProto) -> Result<Shape> {
         OPAQUE => Ok(Shape::Opaque),
         BUFFER => match &proto.tuple_shapes[..] {
             [inner] => Ok(Shape::Buffer(Box::new(read_array(inner)?))),
-            other => Err(Error::invalid_argument(format!("a buffer has one shape inside, not {}", other.len()))),
+            other => Err(Error::invalid_argument(format!("a buffer must contain one shape, not {}", other.len()))),
         },
         _ => read_array(proto).map(Shape::Array),
     }

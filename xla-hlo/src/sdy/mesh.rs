@@ -107,13 +107,15 @@ impl Mesh {
                 .map(|(&device, _)| device)
                 .collect();
             let places: Option<Vec<&Vec<usize>>> = along.iter().map(|device| theirs.get(device)).collect();
-            let places = places.ok_or_else(|| Error::invalid_argument("two meshes of different devices"))?;
+            let places = places.ok_or_else(|| Error::invalid_argument("the two meshes have different devices"))?;
             let differs = |axis: usize| places.iter().any(|place| place[axis] != places[0][axis]);
             let is_one_of = |axis: usize| axes.contains(&other.axes[axis].0);
             let differing: Vec<bool> = (0..other.axes.len()).filter(|&axis| differs(axis)).map(is_one_of).collect();
             match (differing.contains(&true), differing.contains(&false)) {
                 (true, true) => {
-                    return Err(Error::unimplemented(format!("axis '{name}', of which a part is handled by hand")));
+                    return Err(Error::unimplemented(format!(
+                        "axis '{name}' is partly manual, which is not supported"
+                    )));
                 }
                 (true, false) => found.push(name.clone()),
                 (false, _) => {}
@@ -180,7 +182,7 @@ impl Mesh {
 /// Returns the product of the sizes, at most [`MAX_DEVICES`].
 pub(crate) fn product(dims: &[usize]) -> Result<usize> {
     let product = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).filter(|&n| n <= MAX_DEVICES);
-    product.ok_or_else(|| Error::resource_exhausted(format!("a mesh or a list of more than {MAX_DEVICES} devices")))
+    product.ok_or_else(|| Error::resource_exhausted(format!("a mesh or a list has more than {MAX_DEVICES} devices")))
 }
 
 /// Returns the numbers 0, 1, ... of the shape `dims` in row-major order after a transposition by `order`.

@@ -130,7 +130,7 @@ pub fn shardings(module: &Module, computation: CompId, id: InstrId) -> Result<Op
             list.iter().zip(leaves).map(|(leaf, (_, shape))| of((leaf, shape))).collect()
         }
         Sharding::Tuple(list) => {
-            Err(Error::invalid_argument(format!("{} shardings for {} leaves", list.len(), leaves.len())))
+            Err(Error::invalid_argument(format!("there are {} shardings for {} leaves", list.len(), leaves.len())))
         }
     };
     list.map(Some).map_err(named)
@@ -196,7 +196,7 @@ fn one(module: &Module, computation: CompId, id: InstrId) -> Result<TensorShardi
 fn integer(instruction: &Instruction, name: &str) -> Result<i64> {
     let text = frontend(instruction, name).ok_or_else(|| missing(name))?;
     let number = text.split(':').next().unwrap_or_default().trim().parse();
-    number.map_err(|_| Error::invalid_argument(format!("frontend attribute {name} is no integer: {text:?}")))
+    number.map_err(|_| Error::invalid_argument(format!("frontend attribute {name} is not an integer: {text:?}")))
 }
 
 fn direction(instruction: &Instruction) -> Result<Direction> {
@@ -205,7 +205,9 @@ fn direction(instruction: &Instruction) -> Result<Direction> {
         1 => Ok(Direction::Forward),
         2 => Ok(Direction::Backward),
         3 => Ok(Direction::Both),
-        other => Err(Error::invalid_argument(format!("direction {other} of propagation, which has 0 to 3"))),
+        other => {
+            Err(Error::invalid_argument(format!("the direction of propagation must be from 0 to 3, it is {other}")))
+        }
     }
 }
 
@@ -224,13 +226,13 @@ fn tiled_edge(module: &Module, computation: CompId, id: InstrId, is_to_local: bo
     let tiles = |id: InstrId| {
         let instruction = &module[computation][id];
         let sharding = instruction.annotations().and_then(Annotations::leaf_sharding);
-        let sharding = sharding.ok_or_else(|| Error::invalid_argument("the sharding of one array is missing"))?;
+        let sharding = sharding.ok_or_else(|| Error::invalid_argument("the operand or the result has no sharding"))?;
         from_tiles(sharding, rank(instruction.shape()), devices(module))
     };
     let (sharding, _) = tiles(global)?;
     let (of_local, by_hand) = tiles(local)?;
     let (MeshName::Inline(global), MeshName::Inline(local)) = (&sharding.mesh, &of_local.mesh) else {
-        return Err(Error::internal("tiles are over a mesh of their own"));
+        return Err(Error::internal("the mesh of a tiled sharding is not inline"));
     };
     // An unsplit value is unsplit over any mesh, so use the mesh of the local value.
     if sharding.dims.iter().all(|dim| dim.axes.is_empty()) && sharding.unreduced.is_empty() && !by_hand.is_empty() {

@@ -32,7 +32,7 @@ impl Meshes {
                 let mesh = mesh(r)?;
                 match meshes.insert(name.clone(), mesh) {
                     None => Ok(()),
-                    Some(_) => Err(r.wrong(&format!("mesh {name}"), "is there already")),
+                    Some(_) => Err(r.wrong(&format!("mesh {name}"), "is defined twice")),
                 }
             })?;
             Ok(Meshes(meshes))

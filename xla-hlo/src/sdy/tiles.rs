@@ -113,7 +113,9 @@ pub fn from_tiles(sharding: &LeafSharding, rank: usize, devices: usize) -> Resul
             Ok((TensorSharding::unsplit(MeshName::Inline(mesh), rank, false), Vec::new()))
         }
         ShardingKind::Tiled(tiled) => from_grid(tiled, rank),
-        ShardingKind::Named(text) => Err(Error::unimplemented(format!("the sharding {text} as axes of a mesh"))),
+        ShardingKind::Named(text) => {
+            Err(Error::unimplemented(format!("the sharding {text} cannot be expressed as axes of a mesh")))
+        }
     }
 }
 
@@ -130,7 +132,7 @@ fn from_grid(tiled: &TiledSharding, rank: usize) -> Result<(TensorSharding, Vec<
     let dims: Option<Vec<usize>> = tiled.tile_dims.iter().map(|&size| usize::try_from(size).ok()).collect();
     let dims = dims.filter(|dims| dims.len() == rank + kinds.len());
     let dims = dims.ok_or_else(|| {
-        Error::invalid_argument(format!("a grid of {:?} devices for an array of rank {rank}", tiled.tile_dims))
+        Error::invalid_argument(format!("a grid of {:?} devices does not fit an array of rank {rank}", tiled.tile_dims))
     })?;
     let count = product(&dims)?;
     let axes: Vec<(String, usize)> =
@@ -157,7 +159,9 @@ impl TiledSharding {
     /// match the grid.
     pub fn listed_devices(&self) -> Result<Vec<i64>> {
         let dims: Option<Vec<usize>> = self.tile_dims.iter().map(|&size| usize::try_from(size).ok()).collect();
-        let dims = dims.ok_or_else(|| Error::invalid_argument(format!("a grid of {:?} devices", self.tile_dims)))?;
+        let dims = dims.ok_or_else(|| {
+            Error::invalid_argument(format!("a grid of {:?} devices has a negative size", self.tile_dims))
+        })?;
         listed(&self.devices, product(&dims)?)
     }
 }
@@ -169,7 +173,8 @@ fn listed(devices: &DeviceList, count: usize) -> Result<Vec<i64>> {
         DeviceList::Iota { reshape, transpose } => {
             let dims: Option<Vec<usize>> = reshape.iter().map(|&size| usize::try_from(size).ok()).collect();
             let dims = dims.filter(|dims| product(dims).is_ok_and(|n| n == count));
-            let dims = dims.ok_or_else(|| Error::invalid_argument(format!("{reshape:?} is not {count} devices")))?;
+            let dims =
+                dims.ok_or_else(|| Error::invalid_argument(format!("{reshape:?} is not a shape of {count} devices")))?;
             let identity: Vec<usize> = (0..dims.len()).collect();
             let order = if transpose.is_empty() { &identity } else { transpose };
             let mut sorted = order.clone();

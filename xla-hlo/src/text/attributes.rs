@@ -120,7 +120,7 @@ impl<'a> AttributeReader<'a> {
         let mut message = format!("{} needs the attribute {name}, which is {}", self.opcode, T::WHAT);
         if let Some(similar) = self.written.iter().find(|w| !did_you_mean(w.name, [name]).is_empty()) {
             self.place.set(similar.at);
-            message = format!("{message}; is {} meant to be it?", similar.name);
+            message = format!("{message}; was {} meant?", similar.name);
         }
         Err(Error::invalid_argument(message))
     }

@@ -141,8 +141,8 @@ impl<'t> Lexer<'t> {
     pub fn complaint(&self, bad: Token) -> String {
         let rest = &self.text[bad.start..];
         match rest.chars().next() {
-            Some('/') if rest.starts_with("/*") => "this comment never ends".to_string(),
-            Some('"' | '\'') => "this string never ends".to_string(),
+            Some('/') if rest.starts_with("/*") => "this comment is not closed".to_string(),
+            Some('"' | '\'') => "this string is not closed".to_string(),
             Some('%') => "a name must follow `%`".to_string(),
             Some(c) => format!("the character `{}` has no meaning here", c.escape_debug()),
             None => "the text ends too early".to_string(),

@@ -27,7 +27,7 @@ pub(super) fn unescape_bytes(quoted: &str) -> Result<Vec<u8>, String> {
 
 /// Resolves the escape after a backslash; returns the bytes that follow it.
 fn unescape_one<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], String> {
-    let Some((&code, tail)) = rest.split_first() else { return Err("a `\\` at the end of a string".to_string()) };
+    let Some((&code, tail)) = rest.split_first() else { return Err("the string ends with a single `\\`".to_string()) };
     let plain = match code {
         b'n' => b'\n',
         b'r' => b'\r',

@@ -257,7 +257,7 @@ impl<'t> Tokens<'t> {
                 self.seek(end);
                 Ok(raw)
             }
-            None => Err(self.fail("this dictionary never ends")),
+            None => Err(self.fail("this dictionary is not closed")),
         }
     }
 

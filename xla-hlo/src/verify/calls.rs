@@ -42,7 +42,7 @@ fn check_acyclic(report: &mut Report<'_>) {
     for (i, &caller) in order.iter().enumerate() {
         if let Some(callee) = module.callees(caller).into_iter().find(|c| position[c] >= i) {
             let name = module[callee].name().to_string();
-            report.computation(caller, format!("calls {name} in a circle; HLO has no recursion"));
+            report.computation(caller, format!("calls {name} recursively; HLO has no recursion"));
             return;
         }
     }

@@ -36,7 +36,7 @@ fn check_entry_layout(report: &mut Report<'_>) {
     let pairs = layout.parameters.iter().zip(entry.parameters()).map(|(said, &p)| (said, entry[p].shape()));
     for (said, is) in pairs.chain([(&layout.result, entry.result_shape())]) {
         if !said.compatible(is) {
-            report.module(format!("entry_computation_layout says {said}, the entry computation has {is}"));
+            report.module(format!("entry_computation_layout has {said}, but the entry computation has {is}"));
         }
         let arrays = said.leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array().and_then(complaint_about));
         arrays.for_each(|complaint| report.module(format!("entry_computation_layout: {complaint}")));
@@ -58,7 +58,7 @@ fn check_aliases(report: &mut Report<'_>) {
         };
         if !can_share_memory(output, parameter) {
             report.module(format!(
-                "input_output_alias ties an output of {output} to a parameter of {parameter}, which is not as large"
+                "input_output_alias ties an output of {output} to a parameter of {parameter}, which differs in size"
             ));
         }
         if !outputs.insert(&alias.output) {

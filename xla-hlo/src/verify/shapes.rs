@@ -35,7 +35,7 @@ fn check_instruction(report: &mut Report<'_>, computation: &Computation, id: Ins
             computation,
             id,
             format!(
-                "{} has shape {}, the instruction says {}",
+                "{} has shape {}, but the instruction has {}",
                 instruction.opcode(),
                 expected.without_layout(),
                 instruction.shape().without_layout()

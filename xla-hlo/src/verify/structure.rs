@@ -49,7 +49,7 @@ fn check_instruction(report: &mut Report<'_>, computation: &Computation, id: Ins
     }
     for &operand in instruction.operands() {
         if !computation[operand].is_used_by(id) {
-            report.instruction(computation, operand, format!("does not know its user %{}", instruction.name()));
+            report.instruction(computation, operand, format!("does not list its user %{}", instruction.name()));
         }
     }
     true
@@ -62,7 +62,7 @@ fn operands(n: usize) -> String {
 fn check_parameters(report: &mut Report<'_>, id: CompId, computation: &Computation) {
     for (expected, &parameter) in computation.parameters().iter().enumerate() {
         let Op::Parameter(p) = computation[parameter].op() else {
-            report.instruction(computation, parameter, "is listed as a parameter and is none");
+            report.instruction(computation, parameter, "is listed as a parameter, but is not one");
             continue;
         };
         if p.number != expected {

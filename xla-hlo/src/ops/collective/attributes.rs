@@ -83,7 +83,7 @@ pub(super) fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Collec
 fn dimension(dimensions: Vec<usize>) -> Result<usize> {
     match dimensions[..] {
         [dimension] => Ok(dimension),
-        _ => Err(Error::invalid_argument(format!("dimensions must name one dimension, it names {}", dimensions.len()))),
+        _ => Err(Error::invalid_argument(format!("dimensions must have one element, it has {}", dimensions.len()))),
     }
 }
 

@@ -176,7 +176,9 @@ fn read_iota(proto: &IotaReplicaGroupListProto) -> Result<IotaGroups> {
     );
     let devices = reshape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
     if devices.is_none() || devices != count.checked_mul(size) {
-        return Err(Error::invalid_argument("iota_reshape_dims do not make up the groups"));
+        return Err(Error::invalid_argument(
+            "the product of iota_reshape_dims is not the number of devices in all groups",
+        ));
     }
     // A single dimension has only one order, which text omits.
     let transpose = if reshape.len() == 1 { Vec::new() } else { transpose };
@@ -216,7 +218,8 @@ fn write_mesh(groups: &MeshGroups) -> Result<MeshAxesReplicaGroupListProto> {
     };
     let axis = |axis: &MeshAxis| {
         let position = groups.mesh.axes.iter().position(|(name, _)| *name == axis.name);
-        let position = position.ok_or_else(|| Error::invalid_argument("groups run along no axis of the mesh"))?;
+        let position =
+            position.ok_or_else(|| Error::invalid_argument("an axis of the groups is not an axis of the mesh"))?;
         let part = |(pre_size, size)| {
             Ok(SubAxisProto { pre_size: fit("a part of an axis", pre_size)?, size: fit("a part of an axis", size)? })
         };

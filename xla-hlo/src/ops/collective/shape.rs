@@ -180,12 +180,12 @@ fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     } else {
         let &[input, output, inputs_at, outputs_at] = operands else {
             return Err(Error::invalid_argument(format!(
-                "slice_sizes are for input, output and their two lists of places, found {} operands",
+                "collective-permute with slice_sizes takes input, output and their two lists of indices, found {} operands",
                 operands.len()
             )));
         };
         let (read, written) = (sent_slices(op, input, inputs_at)?, sent_slices(op, output, outputs_at)?);
-        ensure!(read == written, "places in input and output must be for the same slices");
+        ensure!(read == written, "the indices of input and output must be for the same slices");
         (input.without_layout(), output.without_layout())
     };
     if !op.is_start {

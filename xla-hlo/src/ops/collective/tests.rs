@@ -166,7 +166,7 @@ fn broken_rules() {
         ("ROOT r = f32[4,2] all-gather(x), replica_groups={{0},{1,2,3}}, dimensions={0}".into(), "the same size"),
         ("ROOT r = f32[8,2] all-gather(x), dimensions={0}".into(), "is 4, of the result 8, in groups of 4 devices"),
         ("ROOT r = f32[4,2] all-gather(x), dimensions={2}".into(), "has no dimension 2"),
-        ("ROOT r = f32[4,2] all-gather(x), dimensions={0,1}".into(), "dimensions must name one dimension"),
+        ("ROOT r = f32[4,2] all-gather(x), dimensions={0,1}".into(), "dimensions must have one element"),
         ("ROOT r = f32[4,2] reduce-scatter(x), dimensions={0}, to_apply=add".into(), "of the result 4"),
         ("ROOT r = f32[4,2] all-to-all(x), dimensions={1}".into(), "cannot be cut into 4 parts"),
         ("ROOT r = (f32[4,2], s32[]) all-to-all(x, i)".into(), "must have the same shape"),

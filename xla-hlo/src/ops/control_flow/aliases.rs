@@ -31,7 +31,7 @@ impl OutputOperandAlias {
             return Ok(());
         }
         Err(Error::invalid_argument(format!(
-            "output {:?} of {what} cannot live in operand {} at {:?}: {} and {}",
+            "output {:?} of {what} cannot alias operand {} at {:?}: {} and {}",
             self.output,
             self.operand,
             self.path,

@@ -20,7 +20,7 @@ pub(super) fn conditional(
     _: &Shape,
 ) -> Result<Literal> {
     let mut operands = operands.into_iter();
-    let selector = operands.next().ok_or_else(|| Error::internal("the selector is missing"))?;
+    let selector = operands.next().ok_or_else(|| Error::internal("the selector of a conditional is missing"))?;
     let branch = branch(op, &selector)?;
     let (Some(&computation), Some(operand)) = (op.branches.get(branch), operands.nth(branch)) else {
         return Err(Error::internal(format!("branch {branch} has no computation or no operand")));
@@ -34,7 +34,8 @@ fn branch(op: &Conditional, selector: &Literal) -> Result<usize> {
         Scalar::Pred(p) => Ok(usize::from(!p)),
         index => {
             let last = op.branches.len().saturating_sub(1);
-            let index = index.as_i128().ok_or_else(|| Error::internal("the selector is not an integer"))?;
+            let index =
+                index.as_i128().ok_or_else(|| Error::internal("the selector of a conditional is not an integer"))?;
             Ok(usize::try_from(index).unwrap_or(last).min(last))
         }
     }
@@ -71,6 +72,6 @@ fn first(operands: Vec<Literal>) -> Result<Literal> {
 fn is_true(condition: &Literal) -> Result<bool> {
     match condition.get(0) {
         Scalar::Pred(p) => Ok(p),
-        other => Err(Error::internal(format!("the condition gave {other:?}"))),
+        other => Err(Error::internal(format!("the condition of a loop returned {other:?}, not a boolean"))),
     }
 }

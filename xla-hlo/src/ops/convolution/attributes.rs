@@ -26,7 +26,7 @@ impl AttributeValue for ConvolutionDims {
         let output = Labels::read(output, "result", ['b', 'f'])?;
         ensure!(
             input.spatial.len() == kernel.spatial.len() && input.spatial.len() == output.spatial.len(),
-            "input, kernel and result must have the same number of spatial dimensions, but {text} gives them {}, {} and {}",
+            "input, kernel and result must have the same number of spatial dimensions, but in {text} they have {}, {} and {}",
             input.spatial.len(),
             kernel.spatial.len(),
             output.spatial.len()

@@ -17,9 +17,7 @@ pub(super) fn convolution(
     shape: &Shape,
 ) -> Result<Literal> {
     if op.sparsity != SparsityConfig::default() {
-        return Err(Error::unimplemented(
-            "convolution of operands of which not all elements are stored (sparsity_config)",
-        ));
+        return Err(Error::unimplemented("convolution of sparse operands (sparsity_config) is not implemented"));
     }
     let [input, kernel] = checks::operands(operands)?;
     let shape = shape.expect_array()?;

@@ -41,7 +41,7 @@ fn check_roles(input: &ArrayShape, kernel: &ArrayShape, dims: &ConvolutionDims) 
     ] {
         ensure!(
             spatial.len() + 2 == rank,
-            "dim_labels give the input {} spatial dimensions and the {what} {}; there must be equally many",
+            "dim_labels give the input {} spatial dimensions and the {what} {}; these numbers must be equal",
             rank - 2,
             spatial.len()
         );

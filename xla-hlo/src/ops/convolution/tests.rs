@@ -86,7 +86,7 @@ fn labels_that_say_nothing_are_refused() {
         ("bb01f_01io->b01f", "have `b` twice"),
         ("b01_01io->b01f", "lack `f`"),
         ("b12f_12io->b12f", "lack `0`"),
-        ("b0f_01io->b01f", "gives them 1, 2 and 2"),
+        ("b0f_01io->b01f", "they have 1, 2 and 2"),
         ("?01f_01io->b01f", "which only custom calls may do"),
         ("b01f_01ii->b01f", "have `i` twice"),
         ("bf012345678910_io012345678910->bf012345678910", "`0` twice"),
@@ -123,7 +123,7 @@ fn shapes_that_do_not_fit_are_refused() {
         (over(&[WindowDim { pad_low: i64::MAX, pad_high: i64::MAX, ..dim(3) }]), "too large"),
         (labels(|d| d.output_batch = 1), "dimension 1 twice"),
         (labels(|d| d.output_feature = 7), "names dimension 7"),
-        (labels(|d| d.kernel_spatial.clear()), "there must be equally many"),
+        (labels(|d| d.kernel_spatial.clear()), "these numbers must be equal"),
         (Convolution { precision: vec![Precision::High], ..plain() }, "operand_precision must have one entry for each"),
     ] {
         let what = format!("{op:?}");

@@ -77,7 +77,8 @@ impl OpRules for CustomCall {
     }
 
     fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-        let instruction = ev.instruction().ok_or_else(|| Error::internal("a custom call outside of a computation"))?;
+        let instruction =
+            ev.instruction().ok_or_else(|| Error::internal("a custom call is evaluated outside of a computation"))?;
         let shapes: Vec<&Shape> = (0..operands.len()).filter_map(|i| ev.operand_shape(i)).collect();
         match self.operation(ev.module(), &shapes, instruction.shape())? {
             Some(CustomCallOperation::Identity) if operands.len() == 1 => {

@@ -86,7 +86,9 @@ fn read(shape: &Shape, bytes: Vec<u8>) -> Result<Literal> {
         Shape::Array(array) => array,
         Shape::Token => return Ok(Literal::token()),
         Shape::Tuple(_) | Shape::Opaque | Shape::Buffer(_) => {
-            return Err(Error::unimplemented(format!("a custom call on raw memory with a result of {shape}")));
+            return Err(Error::unimplemented(format!(
+                "a custom call on raw memory cannot have a result of shape {shape}"
+            )));
         }
     };
     let (mut logical_bytes, width) = (vec![0; bytes.len()], array.element_type().byte_width());

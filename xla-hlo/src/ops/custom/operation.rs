@@ -108,7 +108,7 @@ fn is_descending(module: &Module, comparator: CompId) -> Result<bool> {
         }
     }
     Err(Error::unimplemented(format!(
-        "custom call \"TopK\" by the computation {}, which is not a comparison of parameters 0 and 1 by GT or LT",
+        "custom call \"TopK\" uses the computation {}, which is not a comparison of parameters 0 and 1 by GT or LT",
         computation.name()
     )))
 }

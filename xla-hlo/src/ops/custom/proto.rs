@@ -124,7 +124,7 @@ fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
 
 /// Returns dimension numbers by role; a missing label is 0. Spatial dimensions are numbered from 0.
 fn write_labels(labels: &DimLabels) -> Result<ConvolutionDimensionNumbers> {
-    let wrong = || Error::invalid_argument(format!("dim_labels={} has not three parts", labels.0));
+    let wrong = || Error::invalid_argument(format!("dim_labels={} does not have three parts", labels.0));
     let (input, rest) = labels.0.split_once('_').ok_or_else(wrong)?;
     let (kernel, output) = rest.split_once("->").ok_or_else(wrong)?;
     let place = |side: &str, label: char| side.find(label).map(|i| i as i64);

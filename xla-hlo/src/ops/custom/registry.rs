@@ -178,7 +178,7 @@ impl CustomCallRegistry {
             return Ok(result);
         }
         let (found, expected) = (result.shape(), instruction.shape().without_layout());
-        Err(named(Error::internal(format!("the handler gave {found}, the instruction is {expected}"))))
+        Err(named(Error::internal(format!("the handler returned {found}, but the instruction has shape {expected}"))))
     }
 
     fn registered(&self, target: &str) -> Option<Arc<dyn CustomCallHandler>> {
@@ -205,13 +205,13 @@ impl CustomCallRegistry {
             (Some(result), _) => result,
             // The wrapper did not call its argument, so the handler runs without it.
             (None, Some(work)) => work(),
-            (None, None) => unreachable!("work that was taken has a result"),
+            (None, None) => unreachable!("work that was taken has no result"),
         }
     }
 }
 
 fn unknown(target: &str) -> Error {
-    Error::unimplemented(format!("no handler for the custom call target {target:?}; register one"))
+    Error::unimplemented(format!("no handler is registered for the custom call target {target:?}; register one"))
 }
 
 impl fmt::Debug for CustomCallRegistry {

@@ -93,7 +93,7 @@ fn broken_rules_are_named() {
         ),
         (
             r#"f32[2] custom-call(x), custom_call_target="foo", output_to_operand_aliasing={{}: (0, {})}"#,
-            "of custom-call cannot live in operand 0",
+            "of custom-call cannot alias operand 0",
         ),
     ] {
         let error = parse_module(&module(call)).and_then(VerifiedModule::new).expect_err(call);
@@ -144,7 +144,9 @@ fn typed_attributes() {
         let error = FfiAttributes::parse(text).expect_err(text);
         assert!(error.message().contains(message), "{text}: {:?} lacks {message:?}", error.message());
     }
-    assert!(attributes.integer("zz").unwrap_err().message().contains("attribute zz is missing; there are: a, b"));
+    assert!(
+        attributes.integer("zz").unwrap_err().message().contains("attribute zz is missing; the attributes are: a, b")
+    );
     assert!(attributes.integer("c").unwrap_err().message().contains("attribute c must be an integer"));
 }
 
@@ -173,7 +175,7 @@ fn registered_handlers_are_called() {
     let registry = CustomCallRegistry::new();
     let unknown = call(&registry, r#"f32[] custom-call(), custom_call_target="no_such""#, vec![one.clone()]);
     assert!(matches!(&unknown, Err(Error::Unimplemented(_))), "{unknown:?}");
-    assert_refused("unknown", unknown, "%r of e: no handler for the custom call target \"no_such\"");
+    assert_refused("unknown", unknown, "%r of e: no handler is registered for the custom call target \"no_such\"");
     let opaque = |cx: &CustomCallContext<'_>, operands: Vec<Literal>| match cx.config_text()? {
         "same" => Ok(operands[0].clone()),
         "wrong" => Ok(scalar(F64, 1.0)),
@@ -188,7 +190,7 @@ fn registered_handlers_are_called() {
         )
     };
     assert_eq!(echo("same").unwrap(), one);
-    assert_refused("wrong", echo("wrong"), "the handler gave f64[], the instruction is f32[]");
+    assert_refused("wrong", echo("wrong"), "the handler returned f64[], but the instruction has shape f32[]");
     assert_refused("fails", echo("luck"), "custom call \"echo\": no luck");
     let replaced = |_: &CustomCallContext<'_>, _: Vec<Literal>| Ok(scalar(F32, 7.0));
     assert!(registry.register("echo", Arc::new(replaced)).is_some());
@@ -212,8 +214,8 @@ fn configuration_of_bytes_reaches_its_handler() {
         call(&registry, &text, vec![scalar(F32, 1.0)])
     };
     assert_eq!(numbers(&called("bytes").unwrap()), [448.0]);
-    assert_refused("text", called("text"), "backend_config must be text here, and it is not UTF-8 at its byte 1");
-    assert_refused("typed", called("typed"), "backend_config must be text here, and it is not UTF-8 at its byte 1");
+    assert_refused("text", called("text"), "backend_config must be text here, but is not UTF-8 at byte 1");
+    assert_refused("typed", called("typed"), "backend_config must be text here, but is not UTF-8 at byte 1");
 }
 
 type Complex = (f64, f64);
@@ -453,7 +455,10 @@ fn annotations_and_top_k_need_no_handler() {
         ),
         (r#"(f32[2,4], s32[2,4]) custom-call(), custom_call_target="TopK""#, "k=4 must not exceed the size 3"),
         (r#"(f32[2,2], s64[2,2]) custom-call(), custom_call_target="TopK""#, "it has shape (f32[2,2], s32[2,2])"),
-        (r#"f32[2,3] custom-call(), custom_call_target="X""#, "no handler for the custom call target \"X\""),
+        (
+            r#"f32[2,3] custom-call(), custom_call_target="X""#,
+            "no handler is registered for the custom call target \"X\"",
+        ),
     ] {
         assert_refused(text, refused(text), message);
     }

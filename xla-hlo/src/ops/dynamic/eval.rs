@@ -27,7 +27,7 @@ pub(super) fn evaluate(op: &Dynamic, operands: &[Literal], shape: &Shape) -> Res
             let shape = ArrayShape::new(x.array_shape().element_type(), dims);
             if shape.element_count() != x.array_shape().element_count() {
                 return Err(Error::invalid_argument(format!(
-                    "dynamic-reshape of {} to {shape}, which has another number of elements",
+                    "dynamic-reshape of {} to {shape} changes the number of elements",
                     x.shape()
                 )));
             }

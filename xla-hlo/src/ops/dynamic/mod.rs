@@ -64,14 +64,14 @@ impl ReadAttributes for Dynamic {
         let dimension = |r: &mut AttributeReader<'_>| match r.required::<Vec<usize>>("dimensions")?[..] {
             [dimension] => Ok(dimension),
             ref several => {
-                Err(Error::invalid_argument(format!("dimensions must name one dimension, it names {}", several.len())))
+                Err(Error::invalid_argument(format!("dimensions must have one element, it has {}", several.len())))
             }
         };
         match opcode {
             Opcode::GetDimensionSize => Ok(Dynamic::GetDimensionSize { dimension: dimension(r)? }),
             Opcode::SetDimensionSize => Ok(Dynamic::SetDimensionSize { dimension: dimension(r)? }),
             Opcode::DynamicReshape => Ok(Dynamic::DynamicReshape),
-            other => Err(Error::internal(format!("{other} is not about sizes"))),
+            other => Err(Error::internal(format!("{other} does not read or set sizes"))),
         }
     }
 }

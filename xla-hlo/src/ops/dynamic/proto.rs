@@ -10,7 +10,7 @@ impl ProtoAttributes for Dynamic {
             Opcode::GetDimensionSize => Ok(Dynamic::GetDimensionSize { dimension: r.dimension()? }),
             Opcode::SetDimensionSize => Ok(Dynamic::SetDimensionSize { dimension: r.dimension()? }),
             Opcode::DynamicReshape => Ok(Dynamic::DynamicReshape),
-            other => Err(Error::internal(format!("{other} is not about sizes"))),
+            other => Err(Error::internal(format!("{other} does not read or set sizes"))),
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], 
     let shapes: Vec<&Shape> = operands.iter().map(Literal::shape).collect();
     let infer = |op: &Op, written: &Shape| {
         let inferred = op.rules().infer_shape(&ShapeContext::new(module, &shapes, Some(written)));
-        inferred.map_err(|e| e.context(format!("{} on arrays of the sizes they have when running", op.opcode())))
+        inferred.map_err(|e| e.context(format!("{} on arrays of their runtime sizes", op.opcode())))
     };
     let shape = match op {
         // These operations handle sizes themselves, or pass their operands on to operations that do.
@@ -182,7 +182,9 @@ fn reshaped(value: &ArrayShape, result: &ArrayShape) -> Result<Vec<usize>> {
         if value.element_count() == result.element_count() {
             return Ok(dims);
         }
-        return Err(Error::unimplemented(format!("reshape of {value} to {result}: its sizes do not follow")));
+        return Err(Error::unimplemented(format!(
+            "reshape of {value} to {result} is ambiguous: the sizes of the result do not follow from the operand"
+        )));
     };
     let others: usize = dims.iter().enumerate().filter(|(i, _)| *i != d).map(|(_, &size)| size).product();
     dims[d] = value.element_count().checked_div(others).unwrap_or(dims[d]);

@@ -190,7 +190,7 @@ impl ElementFunction {
             (Kind::BitcastConvert, &[Scalar::Complex(re, im)]) => Scalar::Complex(re, im),
             (Kind::BitcastConvert, &[x]) => Scalar::from_bits(self.result, x.to_bits(self.operand)),
             (Kind::ReducePrecision(op), &[x]) => convert::reduce_precision(op, self.operand, x),
-            (_, operands) => unreachable!("an elementwise function was given {} operands", operands.len()),
+            (_, operands) => unreachable!("an elementwise function has {} operands", operands.len()),
         }
     }
 }
@@ -246,5 +246,5 @@ fn from_complex(z: Complex) -> Scalar {
 
 /// Panics for a value of another kind than the operation was resolved for, which is a bug of the caller.
 fn mismatch(x: Scalar) -> ! {
-    unreachable!("an elementwise function was given {x:?}")
+    unreachable!("an elementwise function cannot be applied to {x:?}")
 }

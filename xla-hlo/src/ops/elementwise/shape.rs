@@ -39,7 +39,7 @@ pub(super) fn compare(op: &Compare, cx: &ShapeContext<'_>) -> Result<Shape> {
     let is_equality = matches!(op.direction, CompareDirection::Eq | CompareDirection::Ne);
     if ty.is_complex() && !is_equality {
         return Err(Error::invalid_argument(format!(
-            "compare of {ty} must have direction EQ or NE: there is no order"
+            "compare of {ty} must have direction EQ or NE: the type has no order"
         )));
     }
     Ok(merged(a, b, ElementType::Pred))

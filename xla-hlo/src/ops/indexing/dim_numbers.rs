@@ -110,7 +110,7 @@ impl DimNumbers<'_> {
         );
         ensure!(
             self.indices_batching_dims.len() == self.operand_batching_dims.len(),
-            "{batching} {:?} and {indices_batching} {:?} pair up, so there must be as many of each",
+            "{batching} {:?} and {indices_batching} {:?} pair up, so they must have the same length",
             self.operand_batching_dims,
             self.indices_batching_dims
         );

@@ -37,7 +37,7 @@ pub(super) fn scatter(op: &Scatter, cx: &ShapeContext<'_>) -> Result<Shape> {
     let count = cx.operands().len() / 2;
     ensure!(
         count > 0 && cx.operands().len() == 2 * count + 1,
-        "operands are N inputs, the indices and N updates; {} cannot be",
+        "operands must be N inputs, the indices and N updates, but their number is {}",
         cx.operands().len()
     );
     let (input, indices, update) = (cx.array(0)?, cx.array(count)?, cx.array(count + 1)?);

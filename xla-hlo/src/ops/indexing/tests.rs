@@ -257,7 +257,7 @@ fn broken_rules_of_gather_are_named() {
         (Gather { operand_batching_dims: vec![0], ..base() }, "[0, 0] names dimension 0 twice"),
         (
             Gather { collapsed_slice_dims: vec![], operand_batching_dims: vec![0], start_index_map: vec![1], ..base() },
-            "as many of each",
+            "they must have the same length",
         ),
         (
             Gather {
@@ -309,7 +309,7 @@ fn broken_rules_of_scatter_are_named() {
     let same: fn(&mut Scatter) = |_| {};
     type Case<'a> = (fn(&mut Scatter), Vec<&'a Literal>, &'a str);
     let cases: Vec<Case<'_>> = vec![
-        (same, vec![&x, &starts], "operands are N inputs, the indices and N updates"),
+        (same, vec![&x, &starts], "operands must be N inputs, the indices and N updates"),
         (same, vec![&x, &updates, &updates], "must have integer elements"),
         (|op| op.update_window_dims = vec![0, 1], vec![&x, &starts, &updates], "account for each of the 2 dimensions"),
         (|op| op.inserted_window_dims = vec![5], vec![&x, &starts, &updates], "inserted_window_dims"),

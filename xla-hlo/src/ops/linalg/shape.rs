@@ -23,7 +23,7 @@ pub(in crate::ops) fn triangular_solve_of(op: &TriangularSolve, a: &ArrayShape, 
     square("operand 0", a)?;
     numbers("operand 0", a)?;
     checks::same_element_type(("operand 0", a), ("operand 1", b))?;
-    ensure!(a.rank() == b.rank(), "operand 0 {a} and operand 1 {b} must have as many dimensions");
+    ensure!(a.rank() == b.rank(), "operand 0 {a} and operand 1 {b} must have the same rank");
     let batch = a.rank() - 2;
     ensure!(
         a.dims()[..batch] == b.dims()[..batch],
@@ -32,7 +32,7 @@ pub(in crate::ops) fn triangular_solve_of(op: &TriangularSolve, a: &ArrayShape, 
     let shared = if op.left_side { batch } else { batch + 1 };
     ensure!(
         b.dims()[shared] == a.dims()[batch],
-        "left_side={} asks for size {} in dimension {shared} of operand 1, which is {b}",
+        "left_side={} requires size {} in dimension {shared} of operand 1, which is {b}",
         op.left_side,
         a.dims()[batch]
     );

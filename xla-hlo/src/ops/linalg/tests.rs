@@ -186,7 +186,7 @@ fn broken_rules_are_named() {
     assert_refused("not square", solve(true, &f32s(&[2, 3]), &f32s(&[2, 2])), "operand 0 must be those of a square");
     assert_refused("rows", solve(true, &f32s(&[2, 2]), &f32s(&[3, 2])), "size 2 in dimension 0 of operand 1");
     assert_refused("columns", solve(false, &f32s(&[2, 2]), &f32s(&[2, 3])), "size 2 in dimension 1 of operand 1");
-    assert_refused("rank", solve(true, &f32s(&[1, 2, 2]), &f32s(&[2, 2])), "must have as many dimensions");
+    assert_refused("rank", solve(true, &f32s(&[1, 2, 2]), &f32s(&[2, 2])), "must have the same rank");
     assert_refused("batch", solve(true, &f32s(&[3, 2, 2]), &f32s(&[2, 2, 2])), "before the last two must be equal");
     assert_refused(
         "types",

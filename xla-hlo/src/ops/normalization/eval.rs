@@ -100,6 +100,7 @@ fn literal(shape: &Shape, values: &[f64]) -> Result<Literal> {
 }
 
 fn results(shape: &Shape, values: [Vec<f64>; 3]) -> Result<Literal> {
-    let shapes = shape.as_tuple().ok_or_else(|| Error::internal("the result is not a tuple"))?;
+    let shapes =
+        shape.as_tuple().ok_or_else(|| Error::internal("the result of a batch normalisation is not a tuple"))?;
     Ok(Literal::tuple(shapes.iter().zip(&values).map(|(s, v)| literal(s, v)).collect::<Result<_>>()?))
 }

@@ -12,9 +12,10 @@ pub(super) fn rng_bit_generator(
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    let mut state = operands.into_iter().next().ok_or_else(|| Error::internal("the state is missing"))?;
+    let mut state =
+        operands.into_iter().next().ok_or_else(|| Error::internal("the state of rng-bit-generator is missing"))?;
     let Some([_, Shape::Array(shape)]) = shape.as_tuple() else {
-        return Err(Error::internal("the result is not a pair of state and bits"));
+        return Err(Error::internal("the result of rng-bit-generator is not a pair of state and bits"));
     };
     let words: Vec<u64> = (0..state.array_shape().element_count()).map(|i| word(&state, i)).collect();
     let (counter, bits) = match op.algorithm {

@@ -33,7 +33,7 @@ impl ReadAttributes for Scan {
     fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
         let dimensions: Vec<usize> = r.required("dimensions")?;
         let &[dimension] = &dimensions[..] else {
-            return Err(Error::invalid_argument(format!("scan has exactly one dimension, not {dimensions:?}")));
+            return Err(Error::invalid_argument(format!("scan must have exactly one dimension, not {dimensions:?}")));
         };
         Ok(Scan {
             dimension,
@@ -118,7 +118,7 @@ fn steps(op: &Scan, cx: &ShapeContext<'_>, inputs: &[&ArrayShape]) -> Result<usi
         let written = cx.written().map_err(|e| e.context("scan without inputs"))?;
         let first = written.as_tuple().map_or(Some(written), <[Shape]>::first).and_then(Shape::as_array);
         return first.and_then(|array| array.dims().get(d)).copied().ok_or_else(|| {
-            Error::invalid_argument(format!("scan without inputs needs an output that has dimension {d}"))
+            Error::invalid_argument(format!("scan without inputs must have an output with dimension {d}"))
         });
     };
     for (i, input) in inputs.iter().enumerate() {
@@ -142,7 +142,7 @@ fn sliced(array: &ArrayShape, dimension: usize) -> Shape {
 fn stacked(slice: &Shape, dimension: usize, steps: usize) -> Result<Shape> {
     let array = slice.as_array().ok_or_else(|| {
         Error::invalid_argument(format!(
-            "outputs of scan are arrays, its computation returns {}",
+            "outputs of scan must be arrays, but its computation returns {}",
             slice.without_layout()
         ))
     })?;

@@ -93,7 +93,7 @@ fn broken_rules_are_named() {
         ("scan(x, none), dimensions={0}, num_carries=0, to_apply=sum", "must be equally long in dimension 0"),
         ("scan(c, c), dimensions={0}, num_carries=1, to_apply=digits", "is called with (s32[], s32[3])"),
         ("scan(n), dimensions={0}, num_carries=1, to_apply=count", "the result shape must be written"),
-        ("s32[] scan(n), dimensions={0}, num_carries=1, to_apply=count", "an output that has dimension 0"),
+        ("s32[] scan(n), dimensions={0}, num_carries=1, to_apply=count", "an output with dimension 0"),
     ] {
         let error = run_text(&module(scan), &[]).map(|v| v.shape().to_string()).expect_err(scan);
         assert!(error.to_string().contains(message), "{scan}: {error}");

@@ -84,7 +84,7 @@ fn merge(
 pub(super) fn top_k(op: &TopK, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand] = checks::operands(operands)?;
     let Some([values, places]) = shape.as_tuple() else {
-        return Err(Error::internal("the result is not a pair of values and places"));
+        return Err(Error::internal("the result of topk is not a pair of values and indices"));
     };
     let (mut values, mut places) = (Literal::zeros(values.expect_array()?)?, Literal::zeros(places.expect_array()?)?);
     let ty = operand.array_shape().element_type();
@@ -94,7 +94,7 @@ pub(super) fn top_k(op: &TopK, operands: Vec<Literal>, shape: &Shape) -> Result<
         let mut keys = Vec::with_capacity(length);
         for i in 0..length {
             let key = order_key(ty, operand.get(first + i));
-            let key = key.ok_or_else(|| Error::internal("complex numbers are ordered"))?;
+            let key = key.ok_or_else(|| Error::internal("topk cannot order complex numbers"))?;
             keys.push((if op.largest { -key } else { key }, i));
         }
         keys.sort_unstable();

@@ -19,7 +19,7 @@ impl AttributeValue for Domain {
         let exit = cursor.sharding()?;
         cursor.expect(TokenKind::RightBrace, "`}`")?;
         if kind != "sharding" {
-            return Err(Error::invalid_argument(format!("there are domains of kind \"sharding\" only, not {kind:?}")));
+            return Err(Error::invalid_argument(format!("the kind of a domain must be \"sharding\", not {kind:?}")));
         }
         Ok(Domain { kind, entry, exit })
     }

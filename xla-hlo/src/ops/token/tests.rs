@@ -53,7 +53,7 @@ fn broken_rules() {
     for (instructions, message) in [
         ("u = token[] after-all(x)", "operand 0 must be a token, it is f32[]"),
         ("u = f32[] add-dependency(x, x)", "operand 1 must be a token"),
-        ("u = token[] add-dependency(x, t)", "add-dependency has shape f32[], the instruction says token[]"),
+        ("u = token[] add-dependency(x, t)", "add-dependency has shape f32[], but the instruction has token[]"),
         ("i = (f32[3], f32[]) infeed(t)", "the result of infeed must be (data, token[])"),
         ("i = (f32[3], token[]) infeed(x)", "operand 0 must be a token"),
         ("o = token[] outfeed(x, t), outfeed_shape=f32[1]", "outfeed_shape is f32[1]{0}, but operand 0 is f32[]"),

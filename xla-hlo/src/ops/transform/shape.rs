@@ -24,7 +24,7 @@ pub(super) fn fft(op: &Fft, cx: &ShapeContext<'_>) -> Result<Shape> {
         let expected = if op.fft_type == FftType::Irfft && d == last { Fft::half_size(n) } else { n };
         ensure!(
             dims[d] == expected || (d == last && is_empty_inverse),
-            "fft_length {:?} asks for size {expected} in dimension {d}, which has size {} in the operand {operand}",
+            "fft_length {:?} requires size {expected} in dimension {d}, which has size {} in the operand {operand}",
             op.fft_length,
             dims[d]
         );

@@ -108,6 +108,8 @@ impl Parser<'_> {
             return Ok(());
         }
         let start = computation[start].name();
-        Err(Error::invalid_argument(format!("this does not continue {start}: another operation or thread")))
+        Err(Error::invalid_argument(format!(
+            "this instruction does not continue {start}: the operation or the thread differs"
+        )))
     }
 }

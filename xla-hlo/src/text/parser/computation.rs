@@ -96,7 +96,7 @@ impl<'t> Parser<'t> {
             && !result.compatible(computation.result_shape())
         {
             let message = format!(
-                "the signature of {name} promises {}, its root is {}",
+                "the signature of {name} declares {}, but its root is {}",
                 result.without_layout(),
                 computation.result_shape().without_layout()
             );
@@ -104,7 +104,7 @@ impl<'t> Parser<'t> {
         }
         if self.tokens.accept(TokenKind::Comma) {
             if self.tokens.attribute_name("`execution_thread=`")? != "execution_thread" {
-                return Err(self.tokens.fail("computations have no attribute but execution_thread"));
+                return Err(self.tokens.fail("computations have no attribute other than execution_thread"));
             }
             computation.set_execution_thread(self.tokens.string("the name of a thread")?);
         }

@@ -23,9 +23,7 @@ impl Tokens<'_> {
                 t.expect(TokenKind::RightParen, "`)` at the end of a tuple literal")?;
                 Ok(Literal::tuple(literals))
             }),
-            Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
-                Err(self.fail(format!("there is no literal of {shape}")))
-            }
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => Err(self.fail(format!("{shape} has no literal"))),
         }
     }
 

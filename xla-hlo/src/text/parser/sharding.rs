@@ -43,7 +43,7 @@ impl Tokens<'_> {
                     if kind.is_some() {
                         return Err(Failure::invalid(
                             item.start,
-                            format!("`{}` after the sharding's kind", shown(text)),
+                            format!("unexpected `{}` after the sharding's kind", shown(text)),
                         ));
                     }
                     kind = Some(self.sharding_kind(item)?);

@@ -142,7 +142,10 @@ fn bytes(shape: &str, values: &str) -> Literal {
 fn stages_run_once_for_a_program_or_a_run_and_values_go_along() {
     for client in clients() {
         let error = compile(&client, PLAIN).unwrap_err();
-        assert!(error.message().contains("no handler for the custom call target \"add_bytes\""), "{error}");
+        assert!(
+            error.message().contains("no handler is registered for the custom call target \"add_bytes\""),
+            "{error}"
+        );
         // Handlers can be registered while the client is in use.
         let handler = AddBytes::default();
         client.custom_calls().register("add_bytes", Arc::new(OnMemory(handler.clone())));
@@ -305,5 +308,5 @@ fn branches_that_are_never_taken_need_no_handlers() {
     let results = program.execute(&[&x]).unwrap();
     assert_eq!(results[0].to_literal().unwrap(), bytes("u8[4]", "{255, 254, 253, 1}"));
     let error = compile(&client, &text.replace("constant(0)", "constant(1)")).unwrap_err();
-    assert!(error.message().contains("no handler for the custom call target \"of_another\""), "{error}");
+    assert!(error.message().contains("no handler is registered for the custom call target \"of_another\""), "{error}");
 }

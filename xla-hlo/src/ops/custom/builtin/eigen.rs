@@ -22,7 +22,7 @@ pub(super) fn decompose_all<T: Field>(a: &Literal, lower: bool) -> Result<(Vec<S
     let (mut vectors, mut values) = (Vec::new(), Vec::new());
     for matrix in matrices::<T>("the operand", a)? {
         if matrix.rows != matrix.columns {
-            return Err(Error::invalid_argument(format!("the matrices must be square, it is {}", a.shape())));
+            return Err(Error::invalid_argument(format!("the operand must have square matrices, it is {}", a.shape())));
         }
         let (v, w) = decompose(&matrix, lower);
         vectors.push(v);

@@ -82,7 +82,7 @@ pub(super) fn gees(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Resu
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
     if call.attributes()?.integer("sort")? != i64::from(b'N') {
         return Err(Error::unimplemented(
-            "lapack_*gees_ffi with sorted eigenvalues: no caller can say which come first",
+            "lapack_*gees_ffi with sorted eigenvalues is not supported, since a call cannot pass the selection function",
         ));
     }
     for_field!(a, gees_in(call, a))

@@ -15,7 +15,7 @@ pub(super) fn compressed_rows_times_dense(call: &CustomCallContext<'_>, operands
     let (result, shape) = (call.result_shape().expect_array()?, dense.shape().expect_array()?);
     let (&[rows, ref rest @ ..], &[depth, ref other @ ..]) = (result.dims(), shape.dims()) else {
         return Err(Error::invalid_argument(format!(
-            "operand 3 and the result must be no scalars, they are {shape} and {result}"
+            "operand 3 and the result must not be scalars, they are {shape} and {result}"
         )));
     };
     let (starts, columns) = (places("operand 1", starts)?, places("operand 2", columns)?);
@@ -24,7 +24,7 @@ pub(super) fn compressed_rows_times_dense(call: &CustomCallContext<'_>, operands
     let types = [data, dense].map(|a| a.shape().element_type());
     if starts.len() != rows + 1 || columns.len() != count || rest != other || rest.len() > 1 || types != [Some(ty); 2] {
         return Err(Error::invalid_argument(format!(
-            "{} elements of {}, {} row starts, {} columns and {shape} do not give {result}",
+            "the product of {} elements of {}, {} row starts and {} columns with {shape} is not {result}",
             count,
             data.shape(),
             starts.len(),

@@ -98,14 +98,14 @@ impl FfiAttributes {
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.demand(name)? {
             FfiValue::Text(bytes) => backend_config::text(&format!("attribute {name}"), bytes),
-            _ => Err(self.wrong(name, "a text")),
+            _ => Err(self.wrong(name, "a string")),
         }
     }
 
     fn demand(&self, name: &str) -> Result<&FfiValue> {
         self.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            Error::invalid_argument(format!("attribute {name} is missing; there are: {}", known.join(", ")))
+            Error::invalid_argument(format!("attribute {name} is missing; the attributes are: {}", known.join(", ")))
         })
     }
 

@@ -125,14 +125,15 @@ fn elements(r: &mut MlirReader<'_>) -> Result<Literal> {
         let bytes = digits.and_then(|digits| {
             (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(digits.get(i..i + 2)?, 16).ok()).collect()
         });
-        let bytes: Vec<u8> = bytes.ok_or_else(|| r.wrong(&quoted(&text), "is not the bytes of elements"))?;
+        let bytes: Vec<u8> =
+            bytes.ok_or_else(|| r.wrong(&quoted(&text), "is not a list of bytes in hexadecimal digits"))?;
         return Literal::from_bytes(&shape, bytes);
     }
     let values = texts.into_iter().map(|text| typed(r, text, ty)).collect::<Result<Vec<Scalar>>>()?;
     match values[..] {
         [one] => Literal::splat(&shape, one),
         _ if values.len() == count => Literal::from_fn(&shape, |i| values[i]),
-        _ => Err(r.wrong("a tensor", format!("has {} elements, not those of {shape}", values.len()))),
+        _ => Err(r.wrong("a tensor", format!("has {} elements, which does not fit {shape}", values.len()))),
     }
 }
 

@@ -58,11 +58,11 @@ fn wrong_values_are_named_with_their_place() {
         ("{x = }", "expected a value at byte 5 of typed attributes, found \"}\""),
         (
             "{x = dense<[1, 2, 3]> : tensor<2xi32>}",
-            "a tensor before byte 37 of typed attributes has 3 elements, not those of s32[2]",
+            "a tensor before byte 37 of typed attributes has 3 elements, which does not fit s32[2]",
         ),
         ("{x = 300 : ui8}", "`300` before byte 14 of typed attributes is not of type u8"),
         ("{x = foo}", "expected a number, a string"),
-        ("{x = dense<\"0x0\"> : tensor<2xi8>}", "is not the bytes of elements"),
+        ("{x = dense<\"0x0\"> : tensor<2xi8>}", "is not a list of bytes"),
     ] {
         let error = FfiAttributes::parse(text).expect_err(text).to_string();
         assert!(error.contains(message), "{text}: {error}");
@@ -74,5 +74,5 @@ fn bytes_of_a_string_are_no_text() {
     let attributes = FfiAttributes::parse(r#"{x = "a\FF"}"#).expect("a dictionary");
     assert_eq!(attributes.get("x"), Some(&FfiValue::Text(b"a\xff".to_vec())));
     let error = attributes.text("x").expect_err("no text").to_string();
-    assert!(error.contains("attribute x must be text here, and it is not UTF-8 at its byte 1"), "{error}");
+    assert!(error.contains("attribute x must be text here, but is not UTF-8 at byte 1"), "{error}");
 }

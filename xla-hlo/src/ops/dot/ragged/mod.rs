@@ -76,7 +76,7 @@ impl RaggedDot {
     ) -> Result<RaggedDot> {
         let (&[ragged_dimension], [] | [_]) = (ragged, groups) else {
             return Err(Error::unimplemented(format!(
-                "ragged-dot with one ragged and at most one group dimension is implemented; there are {ragged:?} and {groups:?}"
+                "ragged-dot is implemented for one ragged and at most one group dimension, not for {ragged:?} and {groups:?}"
             )));
         };
         Ok(RaggedDot { dims, ragged_dimension, group_dimension: groups.first().copied(), precision })

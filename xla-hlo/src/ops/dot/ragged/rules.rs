@@ -51,7 +51,7 @@ fn infer_shape(op: &RaggedDot, cx: &ShapeContext<'_>) -> Result<Shape> {
     let expected = usize::from(mode == RaggedMode::Rows);
     ensure!(
         op.group_dimension.iter().count() == expected,
-        "with lhs_ragged_dims {ragged} in this place, rhs_group_dims has {expected} dimensions"
+        "for lhs_ragged_dims {ragged}, rhs_group_dims must have {expected} dimensions"
     );
     if let Some(group) = op.group_dimension {
         ensure!(group < rhs.rank(), "rhs_group_dims names dimension {group}, which the right operand {rhs} lacks");

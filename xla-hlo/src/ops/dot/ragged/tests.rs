@@ -88,7 +88,7 @@ fn broken_ragged_rules_are_named() {
             &[3, 2, 4],
             &[3],
             "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}",
-            "rhs_group_dims has 1 dimensions",
+            "rhs_group_dims must have 1 dimensions",
         ),
         (
             &[5, 2],
