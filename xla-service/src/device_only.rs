@@ -7,7 +7,7 @@ use xla_hlo::{Error, Module, Op, Result, ResultExt};
 /// Returns the error for operations that send or receive data.
 pub(crate) fn refused(op: &Op) -> Error {
     Error::unimplemented(format!(
-        "{} needs a queue to the host or a link between devices, and no platform here has one",
+        "{} needs a queue to the host or a link between devices, which no platform here has",
         op.opcode()
     ))
 }

@@ -58,7 +58,7 @@ pub trait Executable: Send + Sync + fmt::Debug {
     /// Whether a run can be sent to a recording stream; the error is a readable reason why it cannot.
     fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {
         let _ = context;
-        Err("the platform records no programs".to_string())
+        Err("the platform cannot record programs".to_string())
     }
 
     /// Returns readable descriptions of how the program runs (thunks, buffers, code), under names such as `thunks.txt`.

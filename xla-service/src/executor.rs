@@ -80,7 +80,7 @@ pub trait Timing: Send + Sync {
     /// each of these rounds. [`Error::Unimplemented`] if the device cannot execute it as one unit.
     fn time_recorded(&self, recorded: Box<dyn Stream>, stream: &dyn Stream, rounds: usize) -> Result<Vec<Duration>> {
         let _ = (recorded, stream, rounds);
-        Err(Error::unimplemented("the device records no work"))
+        Err(Error::unimplemented("the device cannot record work"))
     }
 }
 
@@ -177,7 +177,7 @@ impl dyn Stream {
         let any: &dyn Any = self;
         any.downcast_ref().ok_or_else(|| {
             Error::invalid_argument(format!(
-                "a stream of another device was given: {self:?} is not a {}",
+                "the stream is of another device: {self:?} is not a {}",
                 std::any::type_name::<T>()
             ))
         })
@@ -334,7 +334,7 @@ impl DeviceMemory {
 
     fn foreign<T>(&self) -> Error {
         Error::invalid_argument(format!(
-            "memory of another device was given: {:?} is not a {}",
+            "the memory is of another device: {:?} is not a {}",
             self.0,
             std::any::type_name::<T>()
         ))

@@ -63,12 +63,12 @@ impl FileCache {
         }
         let contents = decode(key, read(file).ok()?);
         if contents.is_none() {
-            tracing::warn!(path = %path.display(), "a file of the cache that is damaged or another key's is ignored");
+            tracing::warn!(path = %path.display(), "a cache file is ignored: it is damaged or has another key");
         }
         // Update the time of last use. This fails for a read-only file, which is used nevertheless.
         let now = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         if let Err(error) = now {
-            tracing::trace!(path = %path.display(), %error, "the time of use was not kept");
+            tracing::trace!(path = %path.display(), %error, "the time of last use cannot be updated");
         }
         contents
     }
@@ -76,7 +76,7 @@ impl FileCache {
     /// Stores bytes under a key. Failures are ignored.
     pub fn put(&self, key: &str, contents: &[u8]) {
         if let Err(error) = self.write(key, contents) {
-            tracing::debug!(folder = %self.folder.display(), %error, "nothing was kept");
+            tracing::debug!(folder = %self.folder.display(), %error, "the cache cannot store a file");
         }
     }
 
@@ -199,7 +199,7 @@ fn is_private(path: &Path, facts: &fs::Metadata) -> bool {
 
     let is_private = facts.uid() == rustix::process::geteuid().as_raw() && facts.mode() & 0o022 == 0;
     if !is_private {
-        tracing::warn!(path = %path.display(), "ignored, since it belongs to another user or others may write it");
+        tracing::warn!(path = %path.display(), "the cache ignores a path that belongs to another user or that others can write");
     }
     is_private
 }

@@ -27,7 +27,7 @@ pub(crate) fn watch() -> Result<()> {
         // store.
         let status = *STATUS.get_or_init(|| unsafe { pthread_atfork(None, None, Some(note)) });
         if status != 0 {
-            return Err(Error::resource_exhausted("no memory to watch for forks of this process"));
+            return Err(Error::resource_exhausted("cannot register a handler for forks: out of memory"));
         }
     }
     Ok(())

@@ -60,7 +60,7 @@ impl<'a> PersistentCache<'a> {
         let loaded = self.loader.load(&bytes, options);
         if let Err(error) = &loaded {
             let path = self.files.path(&self.key);
-            tracing::warn!(path = %path.display(), %error, "a program of the cache is compiled anew");
+            tracing::warn!(path = %path.display(), %error, "a cached program cannot be loaded and is compiled again");
         }
         loaded.ok()
     }
@@ -69,7 +69,7 @@ impl<'a> PersistentCache<'a> {
     pub fn store(&self, executable: &dyn Executable) {
         match executable.serializer().map(|serializer| serializer.serialize()) {
             Some(Ok(bytes)) => self.files.put(&self.key, &bytes),
-            Some(Err(error)) => tracing::debug!(%error, "a program cannot be kept"),
+            Some(Err(error)) => tracing::debug!(%error, "a program cannot be serialised for the cache"),
             None => {}
         }
     }

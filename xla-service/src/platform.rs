@@ -49,5 +49,5 @@ pub trait Platform: Send + Sync + fmt::Debug {
 /// Returns the [`Error::NotFound`](xla_hlo::Error::NotFound) for a device that does not exist.
 pub fn no_such_device(platform: &str, ordinal: usize, count: usize) -> xla_hlo::Error {
     let plural = if count == 1 { "device" } else { "devices" };
-    xla_hlo::Error::not_found(format!("platform {platform} has {count} {plural}, there is no device {ordinal}"))
+    xla_hlo::Error::not_found(format!("platform {platform} has {count} {plural}, but no device {ordinal}"))
 }

@@ -131,7 +131,7 @@ impl PlatformRegistry {
 
     fn unknown(&self, name: &str) -> Error {
         if let Some((old, new)) = self.renamed.iter().find(|(old, _)| old == name) {
-            return Error::not_found(format!("platform {old} is called {new} now"));
+            return Error::not_found(format!("platform {old} was renamed to {new}"));
         }
         if let Some(absent) = self.compiled_out.iter().find(|absent| absent.name == name) {
             return Error::not_found(format!("platform {name} is not in this build: {}", absent.remedy));
@@ -217,7 +217,7 @@ mod tests {
     fn an_old_name_is_answered_with_the_new_one() {
         let mut registry = registry();
         registry.note_renamed("abacus", "slide-rule");
-        assert_eq!(registry.get("abacus").unwrap_err().message(), "platform abacus is called slide-rule now");
+        assert_eq!(registry.get("abacus").unwrap_err().message(), "platform abacus was renamed to slide-rule");
     }
 
     #[test]
@@ -228,6 +228,6 @@ mod tests {
         registry.note_compiled_out("interpreter", "nothing");
         assert_eq!(registry.compiled_out().len(), 1);
         let error = registry.get("interpreter").unwrap().executor(3).unwrap_err();
-        assert_eq!(error.message(), "platform interpreter has 1 device, there is no device 3");
+        assert_eq!(error.message(), "platform interpreter has 1 device, but no device 3");
     }
 }

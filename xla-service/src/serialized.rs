@@ -62,11 +62,11 @@ pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     let code = rest.take(code)?.to_vec();
     let expected = u64::from_le_bytes(rest.array()?);
     if !rest.0.is_empty() || checksum(&bytes[..bytes.len() - 8]) != expected {
-        return Err(Error::invalid_argument("the serialised program is garbled: its checksum does not fit"));
+        return Err(Error::invalid_argument("the serialised program is corrupt: its checksum does not match"));
     }
     if name != platform {
         return Err(Error::invalid_argument(format!(
-            "the serialised program is for platform {name}, this is {platform}"
+            "the serialised program is for platform {name}, not for {platform}"
         )));
     }
     let module = proto::parse_module(module).and_then(VerifiedModule::new);
@@ -77,13 +77,13 @@ pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
 /// Parses the header; returns the platform's name and a reader of the rest.
 fn header(bytes: &[u8]) -> Result<(String, ByteReader<'_>)> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
-        return Err(Error::invalid_argument("these bytes are no serialised program"));
+        return Err(Error::invalid_argument("these bytes are not a serialised program"));
     };
     let mut rest = ByteReader(rest);
     let version = u32::from_le_bytes(rest.array()?);
     if version != VERSION {
         return Err(Error::invalid_argument(format!(
-            "the serialised program is of version {version}, this build reads version {VERSION}; compile it again"
+            "the serialised program has version {version}, but this build reads version {VERSION}; compile it again"
         )));
     }
     let name = u32::from_le_bytes(rest.array()?);

@@ -223,14 +223,16 @@ fn arrays(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape
         match leaf {
             Shape::Array(array) if !array.is_static() => {
                 return Err(Error::unimplemented(format!(
-                    "{array}, whose size is dynamic, cannot go into a program; take its bound and the \
+                    "{array}, whose size is dynamic, cannot be passed to a program; pass its bound and the \
                      size, and use set-dimension-size"
                 )));
             }
             Shape::Array(array) => out.push((path, Arc::new(device_shape(array)?))),
             Shape::Token => {}
             Shape::Opaque | Shape::Buffer(_) | Shape::Tuple(_) => {
-                return Err(Error::unimplemented(format!("values of shape {leaf} cannot go into or out of a program")));
+                return Err(Error::unimplemented(format!(
+                    "values of shape {leaf} cannot be parameters or results of a program"
+                )));
             }
         }
     }
@@ -243,7 +245,7 @@ pub fn group(shape: &Shape, leaves: &mut dyn Iterator<Item = Literal>) -> Result
         Shape::Tuple(elements) => Ok(Literal::tuple(elements.iter().map(|e| group(e, leaves)).collect::<Result<_>>()?)),
         Shape::Token => Ok(Literal::token()),
         Shape::Array(_) | Shape::Buffer(_) => {
-            leaves.next().ok_or_else(|| Error::internal(format!("no array is left for a leaf of {shape}")))
+            leaves.next().ok_or_else(|| Error::internal(format!("an array for a leaf of shape {shape} is missing")))
         }
         Shape::Opaque => Err(Error::unimplemented("an opaque value has no literal")),
     }

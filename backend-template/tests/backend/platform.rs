@@ -70,7 +70,7 @@ fn several_devices_have_memories_of_their_own() {
     assert!(error.message().contains("no device memory for 8192 bytes: 4096 of 4096 are free"), "{error}");
     drop(buffer);
     let error = client(2).expect_err("there are two");
-    assert_eq!(error.message(), format!("platform {NAME} has 2 devices, there is no device 2"));
+    assert_eq!(error.message(), format!("platform {NAME} has 2 devices, but no device 2"));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn programs_are_written_down_and_loaded() {
         assert!(matches!(error, Error::InvalidArgument(_)) && error.message().contains(why), "{error}");
     };
     refused(&bytes[..bytes.len() / 2], "truncated");
-    refused(b"something else", "no serialised program");
+    refused(b"something else", "not a serialised program");
     let mut garbled = bytes.clone();
     garbled[bytes.len() / 2] ^= 1;
     refused(&garbled, "garbled");

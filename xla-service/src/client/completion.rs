@@ -160,7 +160,7 @@ impl Completer {
 impl Drop for Completer {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
-            shared.set(Err(Error::cancelled("the work was given up: nobody is left who could end it")));
+            shared.set(Err(Error::cancelled("the work was abandoned: its completer was dropped")));
         }
     }
 }

@@ -177,7 +177,7 @@ impl BufferPromise {
             if other.device() != buffer.device() || other.shape() != buffer.shape() {
                 let (shape, device) = (buffer.shape(), buffer.device());
                 return Err(Error::invalid_argument(format!(
-                    "an alias of {shape} on {device:?} cannot be {} on {:?}",
+                    "an alias of {shape} on {device:?} cannot be fulfilled with {} on {:?}",
                     other.shape(),
                     other.device()
                 )));

@@ -76,7 +76,7 @@ impl Client {
         if index < count {
             return Ok(self.device_at(index));
         }
-        Err(Error::not_found(format!("the client has {count} devices, there is no device {index}")))
+        Err(Error::not_found(format!("the client has {count} devices, but no device {index}")))
     }
 
     /// Returns the first device.
@@ -143,7 +143,7 @@ impl Device {
 
     pub(super) fn timing(&self) -> Result<&dyn Timing> {
         let timing = self.state().executor.timing();
-        timing.ok_or_else(|| self.client.cannot("tell how long work takes on its devices"))
+        timing.ok_or_else(|| self.client.cannot("measure how long work takes on its devices"))
     }
 
     /// Returns the libraries that work on the device may call: name, and version and file or the reason why it is

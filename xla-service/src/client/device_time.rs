@@ -34,7 +34,7 @@ impl LoadedExecutable {
     /// Errors: [`Error::Unimplemented`] if the platform cannot measure device times or the program is a multi-device
     /// program; those of [`LoadedExecutable::launch`]; those of the program.
     pub fn device_time(&self, arguments: &[Vec<&Buffer>], rounds: usize) -> Result<DeviceTimes> {
-        let device = self.devices().next().ok_or_else(|| Error::internal("a program without a device"))?;
+        let device = self.devices().next().ok_or_else(|| Error::internal("the program has no device"))?;
         let timing = device.timing()?;
         if self.as_together().is_some() {
             return Err(self.client().cannot("time programs of several devices"));
@@ -83,7 +83,7 @@ impl Timed<'_> {
     fn recorded(&self, rounds: usize) -> Result<Vec<Duration>> {
         let stream = self.context.stream;
         let recording = self.timing.record(stream)?;
-        let recording = recording.ok_or_else(|| Error::unimplemented("the device records no work"))?;
+        let recording = recording.ok_or_else(|| Error::unimplemented("the device cannot record work"))?;
         let runs = self.prepared()?.into_iter().map(|arguments| self.run(&*recording, arguments));
         // Each run has its own results; their memory is in use until the last round is done.
         let results = runs.collect::<Result<Vec<_>>>()?;

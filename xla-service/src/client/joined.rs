@@ -23,7 +23,7 @@ impl Client {
         let Joined { module: joined, arguments, results, shape, devices } = protect(|| join_devices(module))?;
         let (name, here) = (module.name(), self.0.devices.len());
         if devices > here {
-            let message = format!("{name} is a program for {devices} devices, the client has {here}");
+            let message = format!("{name} is a program for {devices} devices, but the client has {here}");
             return Err(Error::invalid_argument(message));
         }
         let program = self.compile_for_one(&joined, options)?;
@@ -72,7 +72,7 @@ impl Together {
         for &(number, holder) in &parts.inputs {
             // Each part belongs to exactly one argument, so a donated part has no other share.
             let input = arguments[holder][number].take();
-            let input = input.ok_or_else(|| Error::internal("a part of an argument is missing"))?;
+            let input = input.ok_or_else(|| Error::internal("a shard of an argument is missing"))?;
             if holder == 0 {
                 inputs.push(input);
                 continue;

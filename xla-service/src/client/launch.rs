@@ -81,7 +81,7 @@ impl LoadedExecutable {
             self.check_arguments(device, arguments.as_ref(), options)?;
         }
         let after = options.after.iter().map(|buffer| Ok(buffer.value()?.work().clone()));
-        let after = after.collect::<Result<Vec<_>>>().context(|| "a buffer to be computed before")?;
+        let after = after.collect::<Result<Vec<_>>>().context(|| "a buffer that must be computed before")?;
         let mut taken: SmallVec<[Vec<Input>; 1]> = SmallVec::with_capacity(devices.len());
         for list in arguments {
             match self.take_arguments(list.as_ref(), options) {

@@ -21,7 +21,7 @@ impl LoadedExecutable {
     /// reported by the result buffers.
     pub fn execute_with(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>> {
         let results = self.launch(&[arguments], options)?.pop();
-        let results = results.ok_or_else(|| Error::internal("a launch gave no results"))?;
+        let results = results.ok_or_else(|| Error::internal("a launch returned no results"))?;
         match results.failure() {
             Some(error) if options.dispatch == Dispatch::Inline => Err(error),
             Some(_) | None => Ok(results.buffers),

@@ -46,6 +46,6 @@ impl Shards {
             return Ok(());
         }
         let (name, wanted, given) = (self.source.name(), self.devices, devices.len());
-        Err(Error::invalid_argument(format!("{name} is a program for {wanted} devices, {given} were named")))
+        Err(Error::invalid_argument(format!("{name} is a program for {wanted} devices, but {given} were given")))
     }
 }

@@ -213,5 +213,5 @@ impl Memory {
 }
 
 fn not_given() -> Error {
-    Error::internal("a value was promised and not given")
+    Error::internal("the promised value of a buffer was not set")
 }

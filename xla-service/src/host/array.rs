@@ -162,7 +162,7 @@ impl HostOrder<'_> {
         let needed = self.byte_size(shape)?;
         if target.len() < needed {
             let found = target.len();
-            return Err(Error::invalid_argument(format!("{shape} takes {needed} bytes, there is room for {found}")));
+            return Err(Error::invalid_argument(format!("{shape} takes {needed} bytes, but the target has {found}")));
         }
         copy(shape, &dense_strides(shape), &self.strides(shape)?).run(source, 0, target, 0);
         Ok(())
@@ -177,7 +177,7 @@ impl HostOrder<'_> {
                 let layout = Layout::from_minor_to_major(order.to_vec());
                 if !layout.is_permutation_of(dims.len()) {
                     let rank = dims.len();
-                    return Err(Error::invalid_argument(format!("{order:?} is no order of {rank} dimensions")));
+                    return Err(Error::invalid_argument(format!("{order:?} is not an order of {rank} dimensions")));
                 }
                 Ok(Cow::Owned(dense_strides(&shape.clone().with_layout(Some(layout)))))
             }
@@ -214,7 +214,7 @@ fn strides_of<'a>(element_type: ElementType, dims: &[usize], strides: Option<&'a
         }
         Some(strides) if strides.len() == dims.len() => Ok(Cow::Borrowed(strides)),
         Some(strides) => {
-            Err(Error::invalid_argument(format!("{} strides for {} dimensions", strides.len(), dims.len())))
+            Err(Error::invalid_argument(format!("there are {} strides for {} dimensions", strides.len(), dims.len())))
         }
     }
 }
@@ -225,7 +225,7 @@ pub(super) fn check_target(shape: &ArrayShape, bytes: usize) -> Result<()> {
     if bytes == expected {
         return Ok(());
     }
-    Err(Error::internal(format!("{shape} takes {expected} bytes, the memory or literal for it has {bytes}")))
+    Err(Error::internal(format!("{shape} takes {expected} bytes, but its memory or literal has {bytes}")))
 }
 
 #[cfg(test)]
@@ -296,7 +296,7 @@ mod tests {
         let least = StridedShape { strides: Some(&[i64::MIN]), ..StridedShape::dense(ElementType::S8, &[2]) };
         assert!(least.extent().is_err());
         let few = StridedShape { strides: Some(&[1]), ..StridedShape::dense(ElementType::S8, &[3, 2]) };
-        assert_eq!(few.extent().unwrap_err().message(), "1 strides for 2 dimensions");
+        assert_eq!(few.extent().unwrap_err().message(), "there are 1 strides for 2 dimensions");
         assert!(StridedShape::dense(ElementType::F32, &[usize::MAX, 2]).extent().is_err());
         let shape = ArrayShape::new(ElementType::S8, [2]);
         let mut target = [0; 2];

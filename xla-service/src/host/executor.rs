@@ -46,7 +46,7 @@ impl HostExecutor {
     pub fn devices(self: &Arc<Self>, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
         let (count, most) = (count.unwrap_or(1), HostExecutor::MOST_DEVICES);
         if count > most {
-            return Err(Error::invalid_argument(format!("the host makes at most {most} devices, not {count}")));
+            return Err(Error::invalid_argument(format!("the host platform has at most {most} devices, not {count}")));
         }
         let device = |ordinal| -> Arc<dyn StreamExecutor> {
             if ordinal == self.description.ordinal {

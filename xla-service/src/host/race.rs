@@ -215,7 +215,7 @@ impl RaceDetector {
         let Some(history) = self.memories.remove(&memory) else { return Ok(()) };
         let mut end = 0;
         history.for_all(|range, _| end = end.max(range.end));
-        let done = Done { stream, tick, range: 0..end, label: "giving it back".into() };
+        let done = Done { stream, tick, range: 0..end, label: "release of the memory".into() };
         let earlier = conflict(&history, 0..end, MemoryAccess::Write, &self.clocks[stream.0]);
         earlier.map_or(Ok(()), |earlier| Err(race_error(memory, &earlier, MemoryAccess::Write, &done)))
     }
@@ -255,7 +255,7 @@ fn conflict(
 fn race_error(memory: u64, earlier: &(Done, MemoryAccess), access: MemoryAccess, done: &Done) -> Error {
     let (before, verb) = earlier;
     let order = match (before.stream, done.stream) {
-        (RaceStream::HOST, later) => format!("{later} was sent this without the host having done that"),
+        (RaceStream::HOST, later) => format!("this was sent to {later} before the host did that"),
         (stream, later) => format!("{later} must wait for an event that {stream} records after {}", before.label),
     };
     Error::internal(format!(
@@ -354,7 +354,9 @@ mod tests {
         let mut late = detector.record(b);
         let error = detector.freed(a, 1).unwrap_err();
         assert!(
-            error.message().contains("giving it back on stream 0 writes bytes 0..8 of memory 1, and r on stream 1")
+            error
+                .message()
+                .contains("release of the memory on stream 0 writes bytes 0..8 of memory 1, and r on stream 1")
         );
         // The freed memory is forgotten, even after a race.
         detector.access(b, 1, 0..8, Write, "another").unwrap();

@@ -37,7 +37,7 @@ impl ExecutionBuffers {
     ) -> Result<ExecutionBuffers> {
         if arguments.len() != plan.argument_count() {
             return Err(Error::internal(format!(
-                "{} arguments for a program of {}",
+                "{} arguments were passed to a program of {}",
                 arguments.len(),
                 plan.argument_count()
             )));
@@ -80,7 +80,7 @@ impl ExecutionBuffers {
     pub fn memory_mut(&mut self, id: AllocationId) -> Result<&mut DeviceMemory> {
         match self.entries.get_mut(id.index()) {
             Some(Entry::Owned(memory)) => Ok(memory),
-            Some(Entry::Shared(_)) => Err(Error::internal(format!("allocation {id} is read only"))),
+            Some(Entry::Shared(_)) => Err(Error::internal(format!("allocation {id} is read-only"))),
             Some(Entry::Taken) | None => Err(Error::internal(format!("allocation {id} has no memory"))),
         }
     }

@@ -224,7 +224,7 @@ impl SequenceBuilder<'_> {
         if found == expected {
             return Ok(());
         }
-        Err(Error::internal(format!("{what} is in {found:?} and not in {expected:?}; copies are missing")))
+        Err(Error::internal(format!("{what} is in {found:?} instead of {expected:?}; copies are missing")))
     }
 }
 

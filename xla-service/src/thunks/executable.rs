@@ -83,7 +83,7 @@ impl Executable for ThunkExecutable {
 
     fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {
         if self.launcher.sequences().is_none() {
-            return Err("the platform sends its work piece by piece".to_string());
+            return Err("the platform sends each thunk separately".to_string());
         }
         let loops = self.launcher.device_loops(context);
         let conditionals = loops.is_some_and(|loops| loops.conditionals().is_some());

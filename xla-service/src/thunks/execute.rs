@@ -116,7 +116,7 @@ impl<'a> SequenceRun<'a> {
             ThunkKind::LibraryCall(call) => self.launcher.library_call(call, &mut self.launch(thunk, context)),
             ThunkKind::Copy => match (&thunk.operands[..], &thunk.results[..]) {
                 ([from], [to]) => self.buffers.copy(context, from.slice, to.slice),
-                _ => Err(Error::internal("a copy has one operand and one result")),
+                _ => Err(Error::internal("a copy does not have one operand and one result")),
             },
             ThunkKind::While { condition, body, predicate, .. }
                 if let Some(loops) = self.launcher.device_loops(context)
@@ -204,7 +204,7 @@ impl<'a> SequenceRun<'a> {
 fn wait(stream: &dyn Stream, waits: &[ThunkId], events: &Events) -> Result<()> {
     waits.iter().try_for_each(|id| match events.get(id) {
         Some(Some(event)) => stream.wait_for(event),
-        Some(None) | None => Err(Error::internal(format!("{id} is waited for and was not sent yet"))),
+        Some(None) | None => Err(Error::internal(format!("a stream waits for {id}, which was not sent yet"))),
     })
 }
 

@@ -70,7 +70,7 @@ impl BufferPlan {
         }
         let results: Vec<AllocationId> = assignment.output_slices().iter().map(|o| o.slice.allocation).collect();
         if results.len() != signature.outputs().len() || results.iter().any(|id| id.index() >= sources.len()) {
-            return Err(Error::internal("the buffer assignment is of another module than the signature"));
+            return Err(Error::internal("the buffer assignment and the signature are of different modules"));
         }
         let constants = Constants { literals: constants, devices: Mutex::default() };
         let purposes = purposes(assignment);
@@ -120,9 +120,7 @@ fn purposes(assignment: &BufferAssignment) -> Vec<(AllocationId, String)> {
 
 fn argument(signature: &Signature, leaf: &ParameterLeaf) -> Result<usize> {
     let found = signature.arguments().iter().position(|a| a.parameter == leaf.parameter && a.path == leaf.path);
-    found.ok_or_else(|| {
-        Error::internal(format!("there is no argument for parameter {} {:?}", leaf.parameter, leaf.path))
-    })
+    found.ok_or_else(|| Error::internal(format!("parameter {} {:?} has no argument", leaf.parameter, leaf.path)))
 }
 
 /// Constants of a program: their values, and their memory on each device that has run the program.

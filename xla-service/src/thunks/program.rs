@@ -103,7 +103,9 @@ fn check_border(module: &Module) -> Result<()> {
         };
         if order(asked) != order(entry[id].shape()) {
             let (name, shape) = (entry[id].name(), entry[id].shape());
-            return Err(Error::internal(format!("{name} of the optimised entry is {shape}, callers see {asked}")));
+            return Err(Error::internal(format!(
+                "{name} of the optimised entry is {shape}, but callers expect {asked}"
+            )));
         }
     }
     Ok(())

@@ -97,13 +97,13 @@ fn device_time_is_beside_the_latency() {
     assert!(ordered.is_sorted() && ordered[0] > 0.0 && time["queued_us"].as_f64().unwrap() > 0.0, "{json}");
     assert!(time["runs"].as_u64().unwrap() >= 2 && time["queued_calls"].as_u64().unwrap() >= 3, "{json}");
     assert_eq!((&time["rounds"], &time["recorded"]), (&3.into(), &false.into()));
-    assert_eq!(time["reason"], "the platform records no programs");
+    assert_eq!(time["reason"], "the platform cannot record programs");
     let done = folder.xla(&format!("{BENCH} --device-time --compiles 1 --reps 3"));
     let rows: Vec<&str> = done.out.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(rows, ["module,", "parse", "compile", "run", "device", "no", "queued", "memory", "output", "output"]);
     let emulated = folder.xla("bench module.hlo --platform gpu-emulated --device-time --reps 1 --compiles 1");
     assert_eq!(emulated.code, 1);
-    assert!(emulated.err.contains("platform gpu-emulated cannot tell how long work takes on its devices"));
+    assert!(emulated.err.contains("platform gpu-emulated cannot measure how long work takes on its devices"));
 }
 
 #[test]

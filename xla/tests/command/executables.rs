@@ -59,7 +59,7 @@ fn executables_that_cannot_run_are_told() {
     let message = folder.fails(2, "run --executable other.xlax --inputs in.npz");
     assert!(message.contains("version 77"), "{message}");
     let message = folder.fails(2, "run --executable module.hlo --inputs in.npz");
-    assert_eq!(message, "module.hlo: these bytes are no serialised program");
+    assert_eq!(message, "module.hlo: these bytes are not a serialised program");
     let message = folder.fails(2, "run --executable absent.xlax --inputs in.npz");
     assert!(message.starts_with("cannot read absent.xlax: "), "{message}");
     let message = folder.fails(2, "run module.hlo --executable build/sums.xlax --inputs in.npz");

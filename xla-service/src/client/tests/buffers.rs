@@ -158,8 +158,8 @@ fn strided_arrays_come_in_and_any_order_goes_out() {
         let mut gaps = vec![0xee; 18];
         x.copy_to_host(HostOrder::Strides(&[6, 1]), &mut gaps).unwrap();
         assert_eq!(gaps[..10], [16, 18, 20, 22, 0xee, 0xee, 8, 10, 12, 14]);
-        assert!(message(x.copy_to_host(HostOrder::MinorToMajor(&[1, 1]), &mut target)).contains("no order of 2"));
-        assert!(message(x.copy_to_host(HostOrder::RowMajor, &mut target[..11])).contains("there is room for 11"));
+        assert!(message(x.copy_to_host(HostOrder::MinorToMajor(&[1, 1]), &mut target)).contains("not an order of 2"));
+        assert!(message(x.copy_to_host(HostOrder::RowMajor, &mut target[..11])).contains("but the target has 11"));
         assert!(message(x.copy_to_host(HostOrder::Strides(&[-4, 1]), &mut target)).contains("must not be negative"));
     }
     let outside = StridedShape { offset: 44, ..array };
@@ -232,7 +232,7 @@ fn devices_of_the_host_share_memory_and_values_go_between_them() {
     assert_eq!(client.devices().len(), 3);
     let ordinals: Vec<usize> = client.devices().map(|device| device.description().ordinal).collect();
     assert_eq!(ordinals, [0, 1, 2]);
-    assert_eq!(message(client.device(3)), "the client has 3 devices, there is no device 3");
+    assert_eq!(message(client.device(3)), "the client has 3 devices, but no device 3");
     let x = client.buffer(&f32s(&[1.0, 2.0, 3.0])).unwrap();
     let third = client.device(2).unwrap();
     let copy = x.copy_to_device(&third).unwrap();

@@ -58,7 +58,7 @@ fn calls_that_do_not_fit_are_refused() {
     let client = client_of(3);
     let program = halves(&client);
     assert_eq!(program.devices().map(|device| device.index()).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!(message(program.on_devices(&[1])), "halves is a program for 2 devices, 1 were named");
+    assert_eq!(message(program.on_devices(&[1])), "halves is a program for 2 devices, but 1 were given");
     let parts = [on(&client, 0, &[1.0, 2.0]), on(&client, 0, &[1.0, 2.0])];
     let options = ExecuteOptions::default();
     assert!(message(program.launch(&[[&parts[0]]], &options)).contains("takes 2 lists of arguments"));
@@ -67,7 +67,7 @@ fn calls_that_do_not_fit_are_refused() {
     assert!(!parts[0].is_deleted());
     assert!(program.serialize().is_err());
     let error = message(client_of(1).compile(program.source().unwrap(), &CompileOptions::default()));
-    assert_eq!(error, "halves is a program for 2 devices, the client has 1");
+    assert_eq!(error, "halves is a program for 2 devices, but the client has 1");
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl SideStreams<'_> {
     /// Returns the stream with this number, starting at 1.
     pub fn get(&self, id: StreamId) -> Result<&dyn Stream> {
         let stream = (id.0 as usize).checked_sub(1).and_then(|i| self.streams.get(i));
-        stream.map(|stream| &**stream).ok_or_else(|| Error::internal(format!("there is no stream {}", id.0)))
+        stream.map(|stream| &**stream).ok_or_else(|| Error::internal(format!("stream {} does not exist", id.0)))
     }
 
     /// Marks the streams as joined: the launch stream waits for all of them already.

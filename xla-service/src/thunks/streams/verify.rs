@@ -88,7 +88,7 @@ impl Replay {
         let stream = self.stream(stream);
         for id in waits {
             let event = events.get(id).ok_or_else(|| {
-                Error::internal(format!("it waits for {id}, which is not in front of it in the same sequence"))
+                Error::internal(format!("it waits for {id}, which does not precede it in the same sequence"))
             })?;
             self.detector.wait(stream, event);
         }

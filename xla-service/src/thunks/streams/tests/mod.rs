@@ -302,7 +302,7 @@ fn what_is_missing_is_named() {
     sequence = good;
     sequence.thunks[0].waits = vec![ThunkId(6)];
     let error = verify_streams(&sequence).unwrap_err();
-    assert_eq!(error.message(), "thunk t0 (%k0): it waits for t6, which is not in front of it in the same sequence");
+    assert_eq!(error.message(), "thunk t0 (%k0): it waits for t6, which does not precede it in the same sequence");
 }
 
 #[test]
