@@ -83,11 +83,11 @@ fn load_kept(
     other_options: &[u8],
 ) -> Result<Handle<kinds::LoadedExecutable>, Status> {
     let kept = ExecutableAndOptionsProto::decode(kept)
-        .map_err(|error| Status::invalid_argument(format!("these bytes are no serialized executable: {error}")))?;
+        .map_err(|error| Status::invalid_argument(format!("these bytes are not a serialized executable: {error}")))?;
     let own = client.topology.spec.platform.name();
     if kept.pjrt_client_name != own {
         return Err(Status::invalid_argument(format!(
-            "the executable was compiled for platform {:?}, this client is of {own}",
+            "the executable was compiled for platform {:?}, but this client is of {own}",
             kept.pjrt_client_name
         )));
     }

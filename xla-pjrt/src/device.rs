@@ -78,7 +78,7 @@ pub(crate) fn addressable_memories(args: &DeviceAddressableMemoriesArgs) -> Resu
 
 pub(crate) fn default_memory(args: &DeviceDefaultMemoryArgs) -> Result<(), Status> {
     let memories = args.device.get()?.memories();
-    args.memory.set(*memories.first().ok_or_else(|| Status::internal("a device without memory"))?);
+    args.memory.set(*memories.first().ok_or_else(|| Status::internal("the device has no memory"))?);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ macro_rules! numbers {
         pub(crate) fn element_type(number: i32) -> Result<ElementType, Status> {
             match number {
                 $($number => Ok(ElementType::$variant),)*
-                TOKEN => Err(Error::unimplemented("buffers of tokens").into()),
+                TOKEN => Err(Error::unimplemented("buffers of tokens are not supported").into()),
                 _ => Err(Status::invalid_argument(format!("{number} is not the element type of an array"))),
             }
         }

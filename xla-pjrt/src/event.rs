@@ -63,7 +63,7 @@ impl Event {
             Some((setter, completer?))
         });
         let Some((setter, completer)) = taken else {
-            return Err(Status::failed_precondition("the event was set before, or is not the caller's to set"));
+            return Err(Status::failed_precondition("the event is already set, or cannot be set by the caller"));
         };
         completer.set(outcome.map_err(|status| {
             let error = Error::from(&status);

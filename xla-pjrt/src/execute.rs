@@ -158,7 +158,7 @@ fn arrays<'a>(
 fn non_donatable(options: Option<&ExecuteOptions>, parameters: &ValueList) -> Result<Vec<usize>, Status> {
     let Some(options) = options else { return Ok(Vec::new()) };
     if options.num_send_ops + options.num_recv_ops + options.num_hlo_output_callbacks > 0 {
-        return Err(Status::unimplemented("send and recv callbacks of an execution"));
+        return Err(Status::unimplemented("send and recv callbacks of an execution are not supported"));
     }
     let kept = options.non_donatable_input_indices.get()?;
     if kept.is_empty() {

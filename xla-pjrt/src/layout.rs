@@ -45,13 +45,15 @@ pub(crate) fn read(layout: &Pointer<BufferMemoryLayout>, shape: &ArrayShape) -> 
     let read = match layout.layout_type {
         // Default layout for elements of less than a byte, as jaxlib 0.12 requests it.
         TILED if numbers.is_empty() && layout.num_tiles == 0 => return Ok(None),
-        TILED if layout.num_tiles > 0 => return Err(Status::unimplemented("buffers whose layout has tiles")),
+        TILED if layout.num_tiles > 0 => {
+            return Err(Status::unimplemented("buffers whose layout has tiles are not supported"));
+        }
         TILED => order(numbers),
         STRIDES => order_of_strides(numbers, shape),
         other => return Err(Status::invalid_argument(format!("the layout has the unknown type {other}"))),
     };
     let read = read.map(Layout::from_minor_to_major).filter(|layout| layout.is_permutation_of(shape.rank()));
-    let error = || Status::invalid_argument(format!("{numbers:?} is no layout of {shape}"));
+    let error = || Status::invalid_argument(format!("{numbers:?} is not a layout of {shape}"));
     read.map(Some).ok_or_else(error)
 }
 

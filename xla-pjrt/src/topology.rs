@@ -77,7 +77,7 @@ pub(crate) fn deserialize(args: &TopologyDeserializeArgs) -> Result<(), Status> 
     let mut lines = args.serialized_topology.as_str().unwrap_or("").lines();
     let (magic, platform, name, devices) = (lines.next(), lines.next(), lines.next(), lines.next());
     let (Some(MAGIC), Some(platform), Some(name), Some(devices)) = (magic, platform, name, devices) else {
-        return Err(Status::invalid_argument("these bytes are no serialized topology of this plugin"));
+        return Err(Status::invalid_argument("these bytes are not a serialized topology of this plugin"));
     };
     let options = [("platform", platform), ("platform_name", name), ("device_count", devices)];
     let options = options.map(|(option, value)| (option.to_string(), Value::Text(value.to_string())));

@@ -54,7 +54,7 @@ impl Filled {
     /// Writes bytes in the device's layout. The buffer is ready after the last ones.
     fn write(&self, offset: usize, bytes: &[u8], is_last: bool) -> Result<(), Status> {
         let mut staged = self.staged();
-        let finished = || Status::failed_precondition("the buffer was filled, or set to an error, before");
+        let finished = || Status::failed_precondition("the buffer was already filled or set to an error");
         staged.as_mut().ok_or_else(finished)?.write(offset, bytes)?;
         let full = if is_last { staged.take() } else { None };
         // Callbacks that wait for the buffer run without the lock.
@@ -68,7 +68,7 @@ impl TransferManager {
     fn buffer(&self, index: i32) -> Result<&Filled, Status> {
         let found = usize::try_from(index).ok().and_then(|index| self.buffers.get(index));
         let count = self.buffers.len();
-        found.ok_or_else(|| Status::invalid_argument(format!("there is no buffer {index} among {count}")))
+        found.ok_or_else(|| Status::invalid_argument(format!("buffer {index} does not exist; there are {count}")))
     }
 }
 
@@ -77,7 +77,11 @@ pub(crate) fn create(args: &ClientCreateBuffersForAsyncHostToDeviceArgs) -> Resu
     let place = Place::of(args.memory, Handle::NULL)?;
     let (specs, layouts) = (args.shape_specs.get()?, args.device_layouts.get()?);
     if !layouts.is_empty() && layouts.len() != specs.len() {
-        return Err(Status::invalid_argument(format!("{} layouts for {} shapes", layouts.len(), specs.len())));
+        return Err(Status::invalid_argument(format!(
+            "there are {} layouts for {} shapes",
+            layouts.len(),
+            specs.len()
+        )));
     }
     let buffers = specs.iter().enumerate().map(|(i, spec)| {
         let layout = layouts.get(i).copied().unwrap_or(Pointer::NULL);
@@ -118,7 +122,7 @@ pub(crate) fn transfer_literal(args: &TransferManagerTransferLiteralArgs) -> Res
 pub(crate) fn retrieve_buffer(args: &TransferManagerRetrieveBufferArgs) -> Result<(), Status> {
     let manager = args.transfer_manager.get()?;
     let buffer = manager.buffer(args.buffer_index)?.buffer.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let buffer = buffer.ok_or_else(|| Status::failed_precondition("the buffer was retrieved before"))?;
+    let buffer = buffer.ok_or_else(|| Status::failed_precondition("the buffer was already retrieved"))?;
     args.buffer_out.set(BufferState::handle(manager.place.clone(), buffer));
     Ok(())
 }
@@ -143,7 +147,7 @@ pub(crate) fn set_buffer_error(args: &TransferManagerSetBufferErrorArgs) -> Resu
     let buffer = args.transfer_manager.get()?.buffer(args.buffer_index)?;
     let status = Status::new(Code::from_number(args.error_code), args.error_message.as_str()?);
     let staged = buffer.staged().take();
-    let staged = staged.ok_or_else(|| Status::failed_precondition("the buffer was filled before"))?;
+    let staged = staged.ok_or_else(|| Status::failed_precondition("the buffer was already filled"))?;
     staged.finish(Err(Error::from(&status)));
     Ok(())
 }

@@ -30,7 +30,10 @@ pub(crate) fn from_host_buffer(args: &ClientBufferFromHostBufferArgs) -> Result<
     let shape = layout::shape(args.element_type, &args.dims, &args.device_layout)?;
     let strides = Some(args.byte_strides.get()?).filter(|strides| strides.len() == shape.rank());
     if strides.is_none() && args.byte_strides.len() > 0 {
-        return Err(Status::invalid_argument(format!("{} byte strides for {shape}", args.byte_strides.len())));
+        return Err(Status::invalid_argument(format!(
+            "there are {} byte strides for {shape}",
+            args.byte_strides.len()
+        )));
     }
     let array = StridedShape { element_type: shape.element_type(), dims: shape.dims(), strides, offset: 0 };
     let extent = array.extent()?;

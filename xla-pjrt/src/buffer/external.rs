@@ -36,7 +36,7 @@ pub(crate) fn view_of_device_buffer(args: &ClientCreateViewOfDeviceBufferArgs) -
     let client = args.client.get()?;
     let place = Place::of(args.memory, args.device)?;
     if !client.is_on_host {
-        return Err(Status::unimplemented("views of memory of this platform's devices"));
+        return Err(Status::unimplemented("views of memory of this platform's devices are not supported"));
     }
     let shape = layout::shape(args.element_type, &args.dims, &args.layout)?;
     let strides = layout::strides(&shape);

@@ -36,7 +36,7 @@ pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status
             let shape = array.real_shape()?;
             let real = order(asked.as_ref()).byte_size(&shape)?;
             if room < real {
-                return Err(Error::invalid_argument(format!("{real} bytes of {shape} do not fit into {room}")));
+                return Err(Error::invalid_argument(format!("{real} bytes of {shape} do not fit into {room} bytes")));
             }
             target.fill(real.max(room.min(size)), |bytes| {
                 let (elements, behind) = bytes.split_at_mut(real);
@@ -48,7 +48,10 @@ pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status
         return Ok(());
     }
     if room < size {
-        return Err(Status::invalid_argument(format!("{size} bytes of {} do not fit into {room}", array.shape())));
+        return Err(Status::invalid_argument(format!(
+            "{size} bytes of {} do not fit into {room} bytes",
+            array.shape()
+        )));
     }
     let done = array.read_when_ready(move |array| {
         let array = array?;

@@ -31,7 +31,7 @@ pub(crate) fn alias(args: &ClientCreateAliasBufferArgs) -> Result<(), Status> {
 /// `PJRT_Client_FulfillAliasBuffer`: fulfils the promise and destroys it.
 pub(crate) fn fulfill_alias(args: &ClientFulfillAliasBufferArgs) -> Result<(), Status> {
     let promise = args.fulfill_alias_buffer_cb.value()?.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let promise = promise.ok_or_else(|| Status::failed_precondition("the alias was fulfilled before"))?;
+    let promise = promise.ok_or_else(|| Status::failed_precondition("the alias was already fulfilled"))?;
     match Code::from_number(args.status_code) {
         Code::Ok => promise.fulfil(Ok(&args.buffer.get()?.array))?,
         code => {

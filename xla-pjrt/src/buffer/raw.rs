@@ -43,7 +43,11 @@ impl Range {
         let bytes = array.byte_size()?;
         let inside = usize::try_from(offset).ok().zip(usize::try_from(size).ok());
         let inside = inside.filter(|(offset, size)| offset.checked_add(*size).is_some_and(|end| end <= bytes));
-        let error = || Status::invalid_argument(format!("{size} bytes at offset {offset} are not among {bytes}"));
+        let error = || {
+            Status::invalid_argument(format!(
+                "{size} bytes at offset {offset} are not inside the {bytes} bytes of the buffer"
+            ))
+        };
         let (offset, size) = inside.ok_or_else(error)?;
         Ok(Range { array: array.view(array.shape()).unwrap_or_else(|_| array.clone()), offset, size })
     }

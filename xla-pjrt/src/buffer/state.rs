@@ -154,6 +154,6 @@ impl BufferState {
             Some(hold) => hold,
             None => self.live()?.hold()?,
         };
-        hold.address().ok_or_else(|| Status::unimplemented("addresses of this platform's memory"))
+        hold.address().ok_or_else(|| Status::unimplemented("addresses of this platform's memory are not available"))
     }
 }

@@ -94,8 +94,8 @@ pub(crate) fn default_device_assignment(args: &ClientDefaultDeviceAssignmentArgs
     let wanted = replicas.saturating_mul(partitions);
     if wanted > count || wanted > args.default_assignment_size {
         return Err(Status::invalid_argument(format!(
-            "{replicas} replicas of {partitions} partitions need {wanted} devices; the client has {count}, and there is \
-             room for {}",
+            "{replicas} replicas of {partitions} partitions need {wanted} devices; the client has {count}, and the \
+             assignment has room for {}",
             args.default_assignment_size
         )));
     }

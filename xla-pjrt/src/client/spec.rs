@@ -59,7 +59,7 @@ impl PlatformSpec {
         let most = if count <= 1 { MAX_DEVICES } else { count };
         if self.devices == 0 || self.devices > most {
             return Err(Status::invalid_argument(format!(
-                "platform {} can have 1 to {most} devices, {} were asked for",
+                "platform {} can have 1 to {most} devices, but {} were requested",
                 self.platform.name(),
                 self.devices
             )));
@@ -83,7 +83,7 @@ impl Options {
                 ("device_count" | "cpu_device_count", value) => options.devices = Some(count(&name, &value)?),
                 ("asynchronous", Value::Flag(flag)) => options.asynchronous = Some(flag),
                 ("num_nodes", value) if count(&name, &value)? > 1 => {
-                    return Err(Status::unimplemented("clients of several machines"));
+                    return Err(Status::unimplemented("clients of several machines are not supported"));
                 }
                 ("node_id" | "num_nodes" | "partition_index", _) => {}
                 ("platform" | "platform_name", value) => {
@@ -96,7 +96,7 @@ impl Options {
                 }
                 _ => {
                     return Err(Status::invalid_argument(format!(
-                        "there is no create option {name:?}; known are platform, platform_name, device_count, \
+                        "create option {name:?} is unknown; the options are platform, platform_name, device_count, \
                          asynchronous"
                     )));
                 }

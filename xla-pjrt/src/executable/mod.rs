@@ -127,8 +127,11 @@ pub(crate) fn optimized_program(args: &ExecutableOptimizedProgramArgs) -> Result
         target.format.set(Text::text("hlo_with_config"));
         if !target.code.is_null() {
             if target.code_size.get() < program.len() {
-                let message =
-                    format!("the program has {} bytes, there is room for {}", program.len(), target.code_size.get());
+                let message = format!(
+                    "the program has {} bytes, but the caller has room for {}",
+                    program.len(),
+                    target.code_size.get()
+                );
                 return Err(Status::invalid_argument(message));
             }
             target.code.write(program)?;

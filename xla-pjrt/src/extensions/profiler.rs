@@ -43,7 +43,7 @@ pub(super) fn collect_data(args: &ProfilerCollectDataArgs) -> Result<(), Status>
     } else if buffer.number() != own {
         let room = args.buffer_size_in_bytes.get();
         if room < data.len() {
-            let message = format!("the profile has {} bytes, there is room for {room}", data.len());
+            let message = format!("the profile has {} bytes, but the caller has room for {room}", data.len());
             return Err(Status::invalid_argument(message));
         }
         buffer.write(&data)?;

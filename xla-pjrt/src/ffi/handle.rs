@@ -58,7 +58,10 @@ impl<K: Kind> Object<K> {
         // SAFETY: objects of all kinds begin with table and tag.
         let tag = unsafe { &*ptr::addr_of!((*pointer).tag) }.load(Ordering::Relaxed);
         if tag != Self::TAG {
-            return Err(Status::invalid_argument(format!("the pointer given is no {}, or no longer one", K::NAME)));
+            return Err(Status::invalid_argument(format!(
+                "the pointer is not a {}, or its object was destroyed",
+                K::NAME
+            )));
         }
         // SAFETY: the tag is that of this kind, so the rest is a value of this kind.
         Ok(unsafe { &*pointer })

@@ -19,7 +19,7 @@ impl HostRegion {
     /// Creates the region that covers `before` bytes before an address and `after` bytes from it on.
     pub fn new(address: Address, before: usize, after: usize) -> Result<HostRegion, Status> {
         let size = before.checked_add(after).filter(|&size| isize::try_from(size).is_ok());
-        let size = size.ok_or_else(|| Status::invalid_argument("an array of more bytes than memory has"))?;
+        let size = size.ok_or_else(|| Status::invalid_argument("an array has more bytes than the address space"))?;
         let start = NonNull::new(address.0.wrapping_sub(before)).filter(|_| !address.is_null());
         match start {
             Some(start) => Ok(HostRegion { start, size }),

@@ -83,7 +83,10 @@ impl<T: Field> Many<T> {
         }
         let fits = len.checked_mul(size_of::<T>()).is_some_and(|bytes| isize::try_from(bytes).is_ok());
         if !fits || !self.0.is_aligned() {
-            return Err(Status::invalid_argument(format!("an array of {len} at {:p} cannot be", self.0)));
+            return Err(Status::invalid_argument(format!(
+                "an array of {len} at {:p} is too large or misaligned",
+                self.0
+            )));
         }
         // SAFETY: not null, aligned, of a possible size, and the caller promises its `len` elements during the call;
         // any bytes are a valid `T`.

@@ -47,7 +47,7 @@ impl Options {
         overrides::dump_to(&flags.xla_dump_to, &mut service)?;
         overrides::apply(&message.env_option_overrides, &mut service)?;
         let count = |what: &str, count: i64| {
-            let error = || Status::invalid_argument(format!("the compile options ask for {count} {what}"));
+            let error = || Status::invalid_argument(format!("the compile options request {count} {what}"));
             usize::try_from(count.max(i64::from(count == 0))).map_err(|_| error())
         };
         Ok(Options {
@@ -68,7 +68,8 @@ impl Options {
     /// ones from the device ordinal or 0 on.
     pub fn devices(&self) -> Result<Vec<usize>, Status> {
         let wanted = self.replicas.checked_mul(self.partitions);
-        let wanted = wanted.ok_or_else(|| Status::invalid_argument("too many replicas and partitions"))?;
+        let wanted = wanted
+            .ok_or_else(|| Status::invalid_argument("the compile options request too many replicas and partitions"))?;
         let Some(assignment) = self.build().and_then(|build| build.device_assignment.as_ref()) else {
             let first = self.build().map_or(0, |build| usize::try_from(build.device_ordinal).unwrap_or(0));
             return Ok((first..first.saturating_add(wanted)).take(wanted).collect());
@@ -108,7 +109,7 @@ impl Options {
         if !layouts.is_empty() {
             if layouts.len() != layout.parameters.len() {
                 return Err(Status::invalid_argument(format!(
-                    "{} argument layouts for {} parameters",
+                    "there are {} argument layouts for {} parameters",
                     layouts.len(),
                     layout.parameters.len()
                 )));
@@ -140,7 +141,7 @@ impl Options {
 
 /// Returns the shape with the layouts of a message.
 fn with_layout(shape: &Shape, asked: &ShapeProto) -> Result<Shape, Status> {
-    let unfit = || Status::invalid_argument(format!("a layout was asked for that does not fit {shape}"));
+    let unfit = || Status::invalid_argument(format!("a requested layout does not fit {shape}"));
     match shape {
         Shape::Array(array) => array_with_layout(array, asked).map(Shape::Array).ok_or_else(unfit),
         Shape::Tuple(elements) if elements.len() == asked.tuple_shapes.len() => {

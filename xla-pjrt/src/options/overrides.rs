@@ -77,7 +77,9 @@ pub(super) fn dump_to(folder: &str, options: &mut CompileOptions) -> Result<(), 
     match folder {
         "" => {}
         "-" => {
-            return Err(Status::unimplemented("xla_dump_to=-, dumps to the standard output: name a directory"));
+            return Err(Status::unimplemented(
+                "xla_dump_to=-, dumps to the standard output, is not supported: name a directory",
+            ));
         }
         folder => options.dump_to = Some(PathBuf::from(folder)),
     }

@@ -26,7 +26,7 @@ impl Profiler {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
             State::New | State::Done(_) => recorder::start()?,
-            State::Running => return Err(Status::failed_precondition("the profiler has been started before")),
+            State::Running => return Err(Status::failed_precondition("the profiler is already running")),
         }
         *state = State::Running;
         Ok(())
@@ -48,7 +48,9 @@ impl Profiler {
     pub fn data(&self) -> Result<Arc<[u8]>, Status> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Done(data) => Ok(data.clone()),
-            State::New | State::Running => Err(Status::failed_precondition("there is no profile yet: stop it first")),
+            State::New | State::Running => {
+                Err(Status::failed_precondition("the profiler has no profile yet: stop it first"))
+            }
         }
     }
 }

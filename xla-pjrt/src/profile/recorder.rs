@@ -68,11 +68,13 @@ pub(super) fn start() -> Result<(), Status> {
     static IS_INSTALLED: OnceLock<bool> = OnceLock::new();
     let install = || tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Recorder)).is_ok();
     if !IS_INSTALLED.get_or_init(install) {
-        return Err(Status::failed_precondition("this program collects the spans of `tracing` itself"));
+        return Err(Status::failed_precondition(
+            "this process has another `tracing` subscriber, which collects the spans",
+        ));
     }
     let mut recording = recording();
     if recording.is_some() {
-        return Err(Status::failed_precondition("another profile is being taken"));
+        return Err(Status::failed_precondition("another profile is being recorded"));
     }
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     *recording = Some(Recording {

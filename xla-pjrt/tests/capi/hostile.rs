@@ -66,7 +66,7 @@ fn objects_of_another_kind_are_refused() {
     {
         let failure = of(function, client).err().expect("an error");
         assert_eq!(failure.code, 3, "{function}");
-        assert!(failure.message.starts_with("the pointer given is no PJRT_"), "{}", failure.message);
+        assert!(failure.message.starts_with("the pointer is not a PJRT_"), "{}", failure.message);
     }
     of("Client_Destroy", client).expect("fine");
 }

@@ -175,7 +175,11 @@ fn text_bytecode_and_hlo_are_programs() {
     let bytes = xla_hlo::proto::serialize_module(&module).expect("bytes");
     compile(client, "hlo", &bytes, ONE_DEVICE).expect("a program");
     for (format, code, message) in [
-        ("pb", &b""[..], "the program: programs of format \"pb\" are not known; known are mlir, hlo, hlo_with_config"),
+        (
+            "pb",
+            &b""[..],
+            "the program: the program format \"pb\" is unknown; the formats are mlir, hlo, hlo_with_config",
+        ),
         ("mlir", b"\xff\xfe", "the program: neither MLIR bytecode nor text"),
     ] {
         assert_eq!(compile(client, format, code, &[]).expect_err("refused").message, message);
