@@ -129,7 +129,7 @@ unsafe fn check(args: *const c_void, expected: usize) -> Result<()> {
     // SAFETY: every structure begins with its size.
     let size = unsafe { args.cast::<usize>().read() };
     if size < expected {
-        return Err(Error::invalid_argument(format!("a structure of {expected} bytes was expected, it has {size}")));
+        return Err(Error::invalid_argument(format!("a structure must have {expected} bytes, but has {size}")));
     }
     Ok(())
 }
@@ -192,7 +192,7 @@ unsafe fn context<'a>(context: *const c_void) -> Result<&'a CallContext> {
 /// The pointer must be null or readable.
 unsafe fn type_id(id: *const i64) -> Result<i64> {
     // SAFETY: by contract.
-    unsafe { id.as_ref() }.copied().ok_or_else(|| Error::invalid_argument("the number of a type must not be null"))
+    unsafe { id.as_ref() }.copied().ok_or_else(|| Error::invalid_argument("the id of a type must not be null"))
 }
 
 macro_rules! calls {
@@ -237,7 +237,7 @@ calls! {
     /// Fails: there is no stream on the host.
     StreamGet, StreamGet::SIZE, |args| {
         context(args.context)?;
-        Err(Error::unimplemented("handlers that send work to a stream of the device"))
+        Err(Error::unimplemented("handlers that send work to a stream of the device are not supported"))
     }
     TypeRegister, 40, |args| {
         let wanted = type_id(args.type_id)?;
@@ -265,13 +265,13 @@ calls! {
     }
     MemoryAllocate, MemoryAllocate::SIZE, |args| {
         let memory = context(args.context)?.allocate(args.size, args.alignment);
-        let error = || Error::resource_exhausted(format!("no {} bytes aligned to {}", args.size, args.alignment));
+        let error = || Error::resource_exhausted(format!("cannot allocate {} bytes aligned to {}", args.size, args.alignment));
         args.data = ptr::with_exposed_provenance_mut(memory.ok_or_else(error)?);
         Ok(())
     }
     MemoryFree, MemoryFree::SIZE, |args| {
         let freed = context(args.context)?.free(args.data.expose_provenance());
-        if freed { Ok(()) } else { Err(Error::invalid_argument("the memory is not of this call")) }
+        if freed { Ok(()) } else { Err(Error::invalid_argument("the memory was not allocated by this call")) }
     }
     PoolSchedule, PoolSchedule::SIZE, |args| {
         let task = args.task.ok_or_else(|| Error::invalid_argument("a task must not be null"))?;

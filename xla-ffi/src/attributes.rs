@@ -100,7 +100,7 @@ impl EncodedAttributes {
                 self.array(number(shape.element_type()), shape.element_count(), literal.bytes().to_vec())
             }
             FfiValue::Unit => return Err(no_type("unit values")),
-            FfiValue::List(_) => return Err(no_type("lists; arrays, strings and dictionaries it has")),
+            FfiValue::List(_) => return Err(no_type("lists, only for arrays, strings and dictionaries")),
             FfiValue::Symbol(_) => return Err(no_type("symbols")),
             FfiValue::Type(_) => return Err(no_type("types")),
         })

@@ -25,7 +25,7 @@ impl UserData {
     pub fn add(&self, type_id: i64, address: usize) -> Result<()> {
         let mut data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if data.iter().any(|(found, _)| *found == type_id) {
-            return Err(Error::invalid_argument(format!("the execution context has data of type {type_id} already")));
+            return Err(Error::invalid_argument(format!("the execution context already has data of type {type_id}")));
         }
         data.push((type_id, address));
         Ok(())
@@ -60,14 +60,14 @@ impl CallContext {
 
     fn slot(&self, stage: i32) -> Result<&Mutex<Option<(i64, usize)>>> {
         let slot = usize::try_from(stage).ok().and_then(|stage| self.states.get(stage));
-        slot.ok_or_else(|| Error::invalid_argument(format!("there is no stage {stage}")))
+        slot.ok_or_else(|| Error::invalid_argument(format!("stage {stage} does not exist")))
     }
 
     /// Stores the object of a stage for later stages; each stage may set one.
     pub fn set_state(&self, stage: i32, type_id: i64, address: usize) -> Result<()> {
         let mut state = self.slot(stage)?.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_some() {
-            return Err(Error::failed_precondition(format!("the state of stage {stage} is set already")));
+            return Err(Error::failed_precondition(format!("the state of stage {stage} is already set")));
         }
         *state = Some((type_id, address));
         Ok(())
@@ -79,7 +79,7 @@ impl CallContext {
         match left.or(self.instance.filter(|_| stage == 0)) {
             None => Err(Error::not_found("State is not set")),
             Some((found, _)) if found != type_id => Err(Error::invalid_argument(format!(
-                "the state of stage {stage} is of type {found}, type {type_id} was asked for"
+                "the state of stage {stage} has type {found}, but type {type_id} was requested"
             ))),
             Some((_, address)) => Ok(address),
         }

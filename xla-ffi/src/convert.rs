@@ -26,7 +26,7 @@ impl Future {
     /// Sets the outcome. Fails if it was set before.
     pub fn set(&self, outcome: Result<()>) -> Result<()> {
         let completer = self.completer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let completer = completer.ok_or_else(|| Error::failed_precondition("the future was set before"))?;
+        let completer = completer.ok_or_else(|| Error::failed_precondition("the future was already set"))?;
         completer.set(outcome);
         Ok(())
     }

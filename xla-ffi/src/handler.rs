@@ -73,7 +73,7 @@ impl FfiHandler {
         let ApiVersion { major, minor, .. } = metadata.version;
         if (major, minor) > (crate::MAJOR, crate::MINOR) || major != crate::MAJOR {
             return Err(Error::invalid_argument(format!(
-                "the handler was compiled for version {major}.{minor} of the FFI, this is {}.{}",
+                "the handler was compiled for version {major}.{minor} of the FFI, but this is {}.{}",
                 crate::MAJOR,
                 crate::MINOR
             )));
@@ -115,7 +115,7 @@ impl RawCustomCall for FfiHandler {
     fn execute(&self, call: &mut RawCall<'_>) -> Result<()> {
         let state = call.state.downcast_ref::<Instance>();
         let Instance { left, attributes } =
-            state.ok_or_else(|| Error::internal("a call is executed that was not instantiated"))?;
+            state.ok_or_else(|| Error::internal("a custom call is executed that was not instantiated"))?;
         let instance = left.0.first().copied();
         let run = call.context.run();
         let user_data = run.get::<UserData>().cloned().unwrap_or_default();
@@ -250,7 +250,7 @@ fn call_for_outcome(handler: Handler, frame: &mut CallFrame) -> Result<()> {
     unsafe { handler(frame) };
     if frame.future == NO_OUTCOME {
         let message =
-            "the handler of a call was left by an exception, such as KeyboardInterrupt, before it had an outcome";
+            "the handler of a call ended with an exception, such as KeyboardInterrupt, before it set an outcome";
         return Err(Error::internal(message));
     }
     // SAFETY: errors of handlers are made by this library's table.

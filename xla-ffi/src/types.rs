@@ -18,7 +18,7 @@ pub(crate) fn register(name: &str, wanted: i64, deleter: DeleterAddress) -> Resu
     let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((id, known)) = types.get_mut(name) {
         if wanted != 0 && wanted != *id {
-            return Err(Error::invalid_argument(format!("type {name} has number {id}, not {wanted}")));
+            return Err(Error::invalid_argument(format!("type {name} has id {id}, not {wanted}")));
         }
         if *known == 0 {
             *known = deleter;
@@ -28,7 +28,7 @@ pub(crate) fn register(name: &str, wanted: i64, deleter: DeleterAddress) -> Resu
     let next = types.values().map(|(id, _)| *id).max().unwrap_or(0).max(0) + 1;
     let id = if wanted == 0 { next } else { wanted };
     if let Some((other, _)) = types.iter().find(|(_, (known, _))| *known == id) {
-        return Err(Error::invalid_argument(format!("number {id} of type {name} is that of {other}")));
+        return Err(Error::invalid_argument(format!("id {id} of type {name} is already that of {other}")));
     }
     types.insert(name.to_string(), (id, deleter));
     Ok(id)

@@ -84,19 +84,19 @@ fn a_handler_left_by_an_exception_is_an_error() {
     let failed = run("-1.0").expect_err("the error");
     assert!(matches!(failed, xla_hlo::Error::ResourceExhausted(_)) && failed.message().ends_with("too much"));
     let left = run("0.0").expect_err("no outcome");
-    assert!(left.message().contains("was left by an exception"), "{left}");
+    assert!(left.message().contains("ended with an exception"), "{left}");
 }
 
 #[test]
 fn another_version_is_refused() {
     let error = run(handlers::of_the_future, "{}").expect_err("refused");
-    assert_eq!(error.message(), "the handler was compiled for version 0.99 of the FFI, this is 0.5");
+    assert_eq!(error.message(), "the handler was compiled for version 0.99 of the FFI, but this is 0.5");
 }
 
 #[test]
 fn what_no_handler_can_read_is_named() {
     let error = run(handlers::scale, "{list = [1 : i64]}").expect_err("refused");
     let named =
-        "attribute \"list\": the FFI of handlers has no type for lists; arrays, strings and dictionaries it has";
+        "attribute \"list\": the FFI of handlers has no type for lists, only for arrays, strings and dictionaries";
     assert!(error.message().ends_with(named), "{error}");
 }
