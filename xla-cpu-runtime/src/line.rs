@@ -76,7 +76,7 @@ impl Line {
     /// Returns the address of element `i`.
     #[inline(always)]
     pub(super) fn address(&self, i: usize) -> *mut u8 {
-        assert!(i < self.count, "element {i} of {}", self.count);
+        assert!(i < self.count, "element {i} is out of bounds, the line has {}", self.count);
         // SAFETY: the element is in the buffer, as the creator of the line guaranteed.
         unsafe { self.first.add(i * self.step) }
     }
@@ -84,7 +84,7 @@ impl Line {
     /// Reads element `i`, of that width.
     #[inline(always)]
     pub(super) fn read<T: Bits>(&self, i: usize) -> T {
-        assert!(size_of::<T>() == self.width, "elements of another width");
+        assert!(size_of::<T>() == self.width, "the type has another width than the elements");
         // SAFETY: the address belongs to an element of this width, which no other thread writes at the same time.
         unsafe { self.address(i).cast::<T>().read_unaligned() }
     }
@@ -92,8 +92,15 @@ impl Line {
     /// Reads the `N` elements from `i` on, of that width, of a line without gaps.
     #[inline(always)]
     pub(super) fn read_block<T: Bits, const N: usize>(&self, i: usize) -> [T; N] {
-        assert!(size_of::<T>() == self.width && self.step == self.width, "elements of another width, or with gaps");
-        assert!(i <= self.count && N <= self.count - i, "elements {i} to {i} + {N} of {}", self.count);
+        assert!(
+            size_of::<T>() == self.width && self.step == self.width,
+            "the type has another width than the elements, or they have gaps"
+        );
+        assert!(
+            i <= self.count && N <= self.count - i,
+            "elements {i} to {i} + {N} are out of bounds, the line has {}",
+            self.count
+        );
         // SAFETY: these are adjacent elements of this width, which no other thread writes at the same time.
         unsafe { self.first.add(i * self.step).cast::<[T; N]>().read_unaligned() }
     }
@@ -101,7 +108,7 @@ impl Line {
     /// Writes element `i`, of that width.
     #[inline(always)]
     pub(super) fn write<T: Bits>(&self, i: usize, bits: T) {
-        assert!(size_of::<T>() == self.width, "elements of another width");
+        assert!(size_of::<T>() == self.width, "the type has another width than the elements");
         // SAFETY: the address belongs to an element of this width, which no other thread accesses at the same time.
         unsafe { self.address(i).cast::<T>().write_unaligned(bits) }
     }

@@ -57,8 +57,16 @@ impl<T: Number> View<T> {
 
     /// Returns a block of rows and columns. Panics if they do not exist.
     pub(super) fn block(self, rows: Range<usize>, columns: Range<usize>) -> View<T> {
-        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
-        assert!(columns.start <= columns.end && columns.end <= self.columns, "columns {columns:?} of {}", self.columns);
+        assert!(
+            rows.start <= rows.end && rows.end <= self.rows,
+            "rows {rows:?} are out of bounds, the matrix has {}",
+            self.rows
+        );
+        assert!(
+            columns.start <= columns.end && columns.end <= self.columns,
+            "columns {columns:?} are out of bounds, the matrix has {}",
+            self.columns
+        );
         let offset = rows.start as isize * self.row_step + columns.start as isize * self.column_step;
         View { first: self.first.wrapping_offset(offset), rows: rows.len(), columns: columns.len(), ..self }
     }
