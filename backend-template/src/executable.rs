@@ -27,7 +27,7 @@ impl Launcher for TemplateLauncher {
     // VENDOR(launch): pass the kernel and the addresses of operands and results to the driver.
     fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
         let kernel = self.kernels.get(kernel.index as usize);
-        let kernel = kernel.ok_or_else(|| Error::internal("a kernel that was never lowered"))?;
+        let kernel = kernel.ok_or_else(|| Error::internal("the launched kernel was never lowered"))?;
         let arrays = launch.thunk.operands.iter().chain(&launch.thunk.results);
         let bindings = arrays.map(|array| bind(launch, array.slice)).collect::<Result<_>>()?;
         stream(launch)?.send(|label| Command::launch(label, kernel, bindings))

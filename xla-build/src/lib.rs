@@ -180,7 +180,7 @@ impl Program {
             compiled.name
         );
         let told = std::io::stdout().write_all(words.as_bytes());
-        told.map_err(|error| Error::internal(format!("Cargo does not listen: {error}")).with_source(error))?;
+        told.map_err(|error| Error::internal(format!("cannot write to Cargo: {error}")).with_source(error))?;
         Ok(compiled)
     }
 

@@ -145,7 +145,7 @@ impl Core<'_, '_> {
             [x] => std::array::from_fn(|i| function.apply(&[x[i]])),
             [x, y] => std::array::from_fn(|i| function.apply(&[x[i], y[i]])),
             [x, y, z] => std::array::from_fn(|i| function.apply(&[x[i], y[i], z[i]])),
-            _ => return Err(Error::internal("a vector instruction with a wrong number of operands")),
+            _ => return Err(Error::internal("a vector instruction has a wrong number of operands")),
         };
         self.registers[to.0] = result;
         Ok(())

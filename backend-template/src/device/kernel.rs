@@ -22,7 +22,7 @@ impl Kernel {
     pub fn load(program: Program) -> Result<Kernel> {
         let exhausted = |what: &str, has: usize, needs: usize| {
             let name = &program.name;
-            Err(Error::resource_exhausted(format!("kernel {name} needs {needs} {what}, the core has {has}")))
+            Err(Error::resource_exhausted(format!("kernel {name} needs {needs} {what}, but the core has {has}")))
         };
         if program.registers.len() > REGISTERS {
             return exhausted("registers", REGISTERS, program.registers.len());
@@ -53,7 +53,7 @@ impl Kernel {
         let sizes: Vec<usize> = bindings.iter().map(Region::size).collect();
         if !tensors.iter().map(TensorDescriptor::byte_size).eq(sizes.iter().copied()) {
             let name = &self.0.name;
-            return Err(Error::internal(format!("kernel {name} takes {tensors:?}, it was given {sizes:?} bytes")));
+            return Err(Error::internal(format!("kernel {name} takes {tensors:?}, but was given {sizes:?} bytes")));
         }
         Ok(())
     }
@@ -75,7 +75,7 @@ impl ProgramChecker<'_> {
         body.iter().try_for_each(|instruction| {
             self.instruction(instruction)?
                 .then_some(())
-                .ok_or_else(|| Error::internal(format!("kernel {} has a wrong {instruction:?}", self.0.name)))
+                .ok_or_else(|| Error::internal(format!("kernel {} has an invalid {instruction:?}", self.0.name)))
         })
     }
 

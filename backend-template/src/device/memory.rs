@@ -43,7 +43,7 @@ impl SharedError {
 
 impl Block {
     pub(super) fn new(ledger: &Arc<Ledger>, size: usize) -> Result<Arc<Block>> {
-        let too_much = || Error::resource_exhausted(format!("{size} bytes are more than can be addressed"));
+        let too_much = || Error::resource_exhausted(format!("{size} bytes are more than the device can address"));
         let charge = ledger.charge(size)?;
         let mut bytes = Vec::new();
         xla_hlo::out_of_memory::fallible(|| bytes.try_reserve_exact(size)).map_err(|_| too_much())?;

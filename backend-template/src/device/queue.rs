@@ -24,8 +24,9 @@ impl Queue {
         let (sender, tasks) = mpsc::channel();
         let work = move || Worker::new(faults).run(tasks);
         let thread = thread::Builder::new().name("device-queue".to_string()).spawn(work);
-        let thread = thread
-            .map_err(|e| Error::resource_exhausted(format!("no thread for a device queue: {e}")).with_source(e))?;
+        let thread = thread.map_err(|e| {
+            Error::resource_exhausted(format!("cannot start a thread for a device queue: {e}")).with_source(e)
+        })?;
         Ok(Queue { tasks: Arc::new(Drain(Mutex::new(Some(sender)))), thread: Some(thread) })
     }
 

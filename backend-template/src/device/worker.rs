@@ -67,7 +67,7 @@ impl Worker {
         }
         // Catches panics, so that shared memory stays consistent even if the device code has a bug.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.work(command, &mut memory)));
-        let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the device crashed")));
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the device code panicked")));
         outcome.map_err(|error| SharedError::new(error.context(&command.label)))?;
         writes.iter().for_each(|region| memory.cleanse(region));
         Ok(())
@@ -87,7 +87,7 @@ impl Worker {
                 self.fault(FaultKind::Kernel, &format!("kernel {}", kernel.name()))?;
                 core::run(kernel, bindings, memory)?;
             }
-            CommandKind::While { .. } => return Err(Error::internal("a loop is not a single step")),
+            CommandKind::While { .. } => return Err(Error::internal("a loop cannot run as a single step")),
         }
         Ok(())
     }

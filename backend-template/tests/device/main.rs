@@ -247,7 +247,7 @@ fn wrong_programs_are_refused() {
     };
     let (x, y) = (Register(0), Register(1));
     let too_many = load(REGISTERS + 1, Vec::new()).expect_err("too many registers");
-    assert_eq!(too_many.message(), "kernel wrong needs 65 registers, the core has 64");
+    assert_eq!(too_many.message(), "kernel wrong needs 65 registers, but the core has 64");
     let elsewhere = Coordinate::of(Index(3));
     for body in [
         Instruction::Load { to: Register(2), tensor: 0, view: lanes() },

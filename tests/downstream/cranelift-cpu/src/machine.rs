@@ -73,7 +73,7 @@ impl MachineCode {
 
     fn kernel(&self, index: u32) -> Result<(KernelFn, Work)> {
         let kernel = self.kernels.get(index as usize).copied();
-        kernel.ok_or_else(|| Error::internal("a kernel that was never lowered"))
+        kernel.ok_or_else(|| Error::internal("the launched kernel was never lowered"))
     }
 
     /// Runs the kernel with an index, which was defined for the launch's thunk.
