@@ -121,7 +121,8 @@ impl Executable for CpuExecutable {
             None => near.0.as_mut_ptr().cast(),
         };
         let table = self.code.machine.arguments.addresses(&pointers, scratch, host.cast());
-        let table = table.ok_or_else(|| Error::internal("generated code uses an allocation that is not planned"))?;
+        let table =
+            table.ok_or_else(|| Error::internal("generated code uses an allocation that is not in the plan"))?;
         let (cancel, profile) = (context.cancel.flag(), i32::from(thunks.is_some()));
         // SAFETY: the code was generated for this plan, or was read from a serialised program whose origin the loader's
         // caller vouches for, with a plan of the same key and a table within its allocations (`machine_code::read`). It
@@ -136,7 +137,7 @@ impl Executable for CpuExecutable {
         };
         if status != 0 {
             let error = run.error.take();
-            let unknown = || Error::internal("generated code failed without saying why");
+            let unknown = || Error::internal("generated code failed without an error");
             return Err(error.or_else(|| context.cancel.check().err()).unwrap_or_else(unknown));
         }
         buffers.into_results(&self.program.plan, context)

@@ -243,7 +243,7 @@ fn what_cannot_be_compiled_says_why() {
         program(folder, "HloModule m\nENTRY e { x = f32[2] parametr(0) }").compile_for(&host(), folder).unwrap_err();
     assert!(error.to_string().contains("affine.hlo") && error.to_string().contains("2:"), "{error}");
     let error = program(folder, SOURCE).name("my model").compile_for(&host(), folder).unwrap_err();
-    assert!(error.to_string().contains("is no name in C"), "{error}");
+    assert!(error.to_string().contains("is not a name in C"), "{error}");
     let error = program(folder, SOURCE).cpu("z80").compile_for(&host(), folder).unwrap_err();
     assert!(error.to_string().contains("z80"), "{error}");
 }

@@ -70,7 +70,7 @@ impl ConstantsFile {
         places.push((start, data.len()));
         self.bytes.extend_from_slice(&data);
         let end = self.bytes.len().checked_next_multiple_of(ALIGNMENT as usize);
-        let end = end.ok_or_else(|| Error::resource_exhausted("constants take more than memory can be"))?;
+        let end = end.ok_or_else(|| Error::resource_exhausted("the constants are larger than the address space"))?;
         self.bytes.resize(end, 0);
         Ok(start as u64)
     }
@@ -90,11 +90,11 @@ impl ConstantsFile {
 /// Returns the array of a constant allocation.
 pub(super) fn constant<'m>(module: &'m Module, allocation: &Allocation) -> Result<&'m Literal> {
     let AllocationKind::Constant { value } = &allocation.kind else {
-        return Err(Error::internal("an allocation is no constant's"));
+        return Err(Error::internal("the allocation is not that of a constant"));
     };
     let instruction = &module[value.computation][value.instruction];
     let Op::Constant(constant) = instruction.op() else {
-        return Err(Error::internal(format!("%{} is no constant", instruction.name())));
+        return Err(Error::internal(format!("%{} is not a constant", instruction.name())));
     };
     let leaf = value.path.iter().try_fold(&constant.literal, |literal, &i| literal.elements().get(i));
     let leaf = leaf.ok_or_else(|| Error::internal(format!("%{} has no leaf {:?}", instruction.name(), value.path)))?;

@@ -147,7 +147,8 @@ impl<'ctx> Entry<'_, 'ctx> {
         let builder = self.e.builder();
         builder.position_at_end(exit.failed);
         let place = interface.place(Word::ExternalStatus);
-        let place = place.ok_or_else(|| Error::internal("the call has no place for a function's status"))?;
+        let place =
+            place.ok_or_else(|| Error::internal("the call structure has no field for the status of a function"))?;
         let pointer = self.load_pointer(self.layout.field(place))?;
         let [tell, leave] = ["tell", "leave"].map(|name| self.e.context().append_basic_block(self.function, name));
         let wanted = builder.build_is_not_null(pointer, "").map_err(refused)?;
@@ -175,7 +176,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         let Some(Constants { size, stamp }) = interface.constants else { return Ok(()) };
         let places = [Word::Constants, Word::ConstantsSize].map(|word| interface.place(word));
         let [Some(place), Some(place_of_size)] = places else {
-            return Err(Error::internal("the call has no place for constants"));
+            return Err(Error::internal("the call structure has no field for constants"));
         };
         let file = self.load_pointer(self.layout.field(place))?;
         let there = self.e.builder().build_is_not_null(file, "").map_err(refused)?;
@@ -263,10 +264,13 @@ impl<'ctx> Entry<'_, 'ctx> {
                 ArgumentWord::Scratch => (CallLayout::ARENA, interface.scratch),
                 ArgumentWord::RandomState => {
                     let field = interface.random_state;
-                    let field = field.ok_or_else(|| Error::internal("the call has no random state"))?;
+                    let field =
+                        field.ok_or_else(|| Error::internal("the call structure has no field for the random state"))?;
                     (self.layout.field(field), 0)
                 }
-                ArgumentWord::Context => return Err(Error::internal("a program without runtime takes its context")),
+                ArgumentWord::Context => {
+                    return Err(Error::internal("a program without runtime takes the context of a runtime"));
+                }
             };
             places.push(place);
             distances.push(distance);
@@ -298,13 +302,15 @@ impl<'ctx> Entry<'_, 'ctx> {
     /// Returns the offset in the call structure of an allocation's base pointer, and the distance from it; `None` for a
     /// constant in the object.
     fn base(&self, allocation: usize, interface: &Interface) -> Result<Option<(u64, u64)>> {
-        let base = interface.bases.get(allocation).ok_or_else(|| Error::internal("an allocation has no place"))?;
+        let base =
+            interface.bases.get(allocation).ok_or_else(|| Error::internal("an allocation has no base pointer"))?;
         Ok(match *base {
             Base::Field(field) => Some((self.layout.field(field), 0)),
             Base::Arena(start) => Some((CallLayout::ARENA, start)),
             Base::File(start) => {
                 let place = interface.place(Word::Constants);
-                let place = place.ok_or_else(|| Error::internal("the call has no file of constants"))?;
+                let place =
+                    place.ok_or_else(|| Error::internal("the call structure has no field for the constants file"))?;
                 Some((self.layout.field(place), start))
             }
             Base::Constant => None,

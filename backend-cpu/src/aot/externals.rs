@@ -41,17 +41,18 @@ impl Externals {
         for Listed { target, symbol } in &options.externals {
             let name = symbol.as_ref().unwrap_or(target);
             if !is_name(name) {
-                let remedy = if symbol.is_some() { "" } else { "; name the function as well: TARGET=SYMBOL" };
-                return Err(Error::invalid_argument(format!("the external {name:?} is no name in C{remedy}")));
+                let remedy =
+                    if symbol.is_some() { "" } else { "; give the name of the function as well: TARGET=SYMBOL" };
+                return Err(Error::invalid_argument(format!("the external {name:?} is not a name in C{remedy}")));
             }
             if entries.contains(name) {
                 return Err(Error::invalid_argument(format!(
-                    "the external {name:?} has the name of a program of the object; name one of them otherwise"
+                    "the external {name:?} has the name of a program of the object; rename one of them"
                 )));
             }
             if symbols.iter().any(|(other, known)| (other == target) != (known == name)) {
                 return Err(Error::invalid_argument(format!(
-                    "the external {name:?} for {target:?}: a target has one function, and a function one target"
+                    "the external {name:?} for {target:?} is ambiguous: a target has one function, and a function one target"
                 )));
             }
             symbols.insert(target.clone(), name.clone());
@@ -129,7 +130,7 @@ fn call(module: &Module, thunk: &Thunk, symbol: &str) -> Result<ExternalCall> {
     let graph = &module[thunk.computation];
     let instruction = &graph[thunk.instruction];
     let Op::CustomCall(op) = instruction.op() else {
-        return Err(Error::internal(format!("%{} is no custom call", thunk.name)));
+        return Err(Error::internal(format!("%{} is not a custom call", thunk.name)));
     };
     check_places(thunk, op.operand_layouts.as_deref().unwrap_or_default())?;
     let operands = graph.operand_shapes(thunk.instruction);
@@ -155,7 +156,10 @@ fn check_places(thunk: &Thunk, stated: &[Shape]) -> Result<()> {
     let stated = stated.iter().flat_map(Shape::leaves).filter_map(|(_, leaf)| leaf.as_array());
     for (stated, operand) in stated.zip(&thunk.operands) {
         if stated.minor_to_major() != operand.shape.minor_to_major() {
-            return Err(Error::internal(format!("%{} has an operand {}, not {stated}", thunk.name, operand.shape)));
+            return Err(Error::internal(format!(
+                "%{} has an operand of shape {}, not {stated}",
+                thunk.name, operand.shape
+            )));
         }
     }
     for (i, result) in thunk.results.iter().enumerate() {

@@ -32,7 +32,7 @@ pub(super) fn text(described: &Described<'_>) -> Result<String> {
     let defined = text.lines().filter_map(|line| line.strip_prefix("#define ")?.split_whitespace().next());
     match defined.into_iter().find(|name| !macros.insert(*name)) {
         Some(name) => Err(Error::invalid_argument(format!(
-            "the header would define {name} twice: choose symbols of which none begins another one"
+            "the header would define {name} twice: choose symbols of which none is a prefix of another"
         ))),
         None => Ok(text),
     }

@@ -120,12 +120,12 @@ impl Names {
     pub fn new<'m>(options: &AotCompilationOptions, modules: impl ExactSizeIterator<Item = &'m str>) -> Result<Names> {
         let (symbols, count) = (&options.symbols, modules.len());
         if count == 0 {
-            return Err(Error::invalid_argument("there is no module to compile"));
+            return Err(Error::invalid_argument("no module was given to compile"));
         }
         if ![0, count].contains(&symbols.len()) {
             let given = symbols.len();
             return Err(Error::invalid_argument(format!(
-                "symbols: {given} for {count} modules; each has one, or none"
+                "{given} symbols were given for {count} modules; give one for each, or none"
             )));
         }
         let entries: Vec<String> = match symbols[..] {
@@ -137,7 +137,7 @@ impl Names {
         if capitals.len() < entries.len() {
             let entries = entries.join(", ");
             return Err(Error::invalid_argument(format!(
-                "the programs of an object must have names that differ, not {entries}: name a symbol for each"
+                "the programs of an object must have different names, not {entries}: give a symbol for each"
             )));
         }
         let object = match &options.name {
@@ -156,7 +156,7 @@ fn checked(name: &str, what: &str) -> Result<String> {
         return Ok(name.to_string());
     }
     Err(Error::invalid_argument(format!(
-        "{what} {name:?} is no name in C and C++: at most {LONGEST} letters, digits and underscores, no digit first, no two underscores in a row, no keyword"
+        "{what} {name:?} is not a name in C and C++: at most {LONGEST} letters, digits and underscores, no digit first, no two underscores in a row, no keyword"
     )))
 }
 

@@ -220,7 +220,7 @@ impl Interface {
                 Some(&Base::Field(field)) if whole => fields[field].result = Some(number),
                 _ => {
                     return Err(Error::internal(format!(
-                        "result {number} is neither an argument nor memory of its own"
+                        "result {number} has neither the memory of an argument nor its own"
                     )));
                 }
             }
@@ -259,7 +259,7 @@ impl Interface {
         self.arena_bytes = self.arena_bytes.max(other.arena_bytes);
         match self.abi() == other.abi() {
             true => Ok(()),
-            false => Err(Error::internal(format!("calls of {} depend on the processor", self.name))),
+            false => Err(Error::internal(format!("the call structure of {} depends on the processor", self.name))),
         }
     }
 
@@ -386,7 +386,7 @@ fn draws(program: &ThunkProgram) -> bool {
 /// Returns the aligned end of `bytes` bytes from `start` on.
 fn after(start: u64, bytes: u64) -> Result<u64> {
     let end = start.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ARENA_ALIGNMENT));
-    end.ok_or_else(|| Error::resource_exhausted("the arena is larger than memory can be"))
+    end.ok_or_else(|| Error::resource_exhausted("the arena is larger than the address space"))
 }
 
 /// Returns the name of a result: `result`, `result_0_1`, or `result_sizes` for the sizes of dynamic results.
@@ -467,7 +467,7 @@ impl<'a> Numbers<'a> {
     /// Returns the number of the argument in an allocation.
     fn argument(&self, allocation: &Allocation) -> Result<usize> {
         let AllocationKind::Parameter { leaf, .. } = &allocation.kind else {
-            return Err(Error::internal("an argument's memory is no parameter's"));
+            return Err(Error::internal("the memory of an argument is not that of a parameter"));
         };
         let found = self.arguments.get(&(leaf.parameter, &leaf.path[..])).copied();
         found.ok_or_else(|| Error::internal(format!("parameter {} has no argument", leaf.parameter)))
@@ -476,6 +476,6 @@ impl<'a> Numbers<'a> {
     /// Returns the number of the result at a path.
     fn result(&self, path: &[usize]) -> Result<usize> {
         let found = self.results.get(path).copied();
-        found.ok_or_else(|| Error::internal(format!("there is no result at {path:?}")))
+        found.ok_or_else(|| Error::internal(format!("the program has no result at {path:?}")))
     }
 }

@@ -373,7 +373,7 @@ impl Job<'_> {
             let root = &source.module[source.computation][source.root];
             format!(" of %{} ({})", root.name(), root.opcode())
         });
-        Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {text}"))
+        Error::resource_exhausted(format!("the code{of} exceeds the limit of stack memory: {text}"))
     }
 
     /// Writes thunks and buffers of each program and processor to `dump_to`, and the LLVM IR of all of them once.

@@ -106,7 +106,7 @@ fn undefined(mut names: Vec<String>, application: &BTreeSet<&str>) -> Result<Und
         return Ok(Undefined { builtins, all: names });
     }
     Err(Error::unimplemented(format!(
-        "the object would call {}, which no compiler brings with it; name a processor with floating-point units for it",
+        "the object would call {}, which no compiler provides; choose a processor with floating-point units for it",
         foreign.join(", ")
     )))
 }

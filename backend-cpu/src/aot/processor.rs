@@ -40,7 +40,7 @@ impl Levels {
         match first_without {
             None => Ok(Levels(levels)),
             Some((target, _)) => Err(Error::invalid_argument(format!(
-                "code for {} that is named after others is never chosen: a program has no way to ask for features of it; name one processor, or for x86 the oldest one first",
+                "code for {} after other processors is never chosen, since a program cannot detect its features; give one processor, or for x86 the oldest one first",
                 if target.cpu().is_empty() { target.triple() } else { target.cpu() }
             ))),
         }
@@ -163,7 +163,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let mut fits = self.e.context().bool_type().const_all_ones();
         let state = state.map(|found| (found, checks.state, checks.state));
         let of_words = checks.cpuid.iter().map(|(word, check)| {
-            let found = words.get(word).ok_or_else(|| Error::internal("a word of cpuid was not asked for"))?;
+            let found = words.get(word).ok_or_else(|| Error::internal("a word of cpuid was not read"))?;
             Ok((*found, check.mask, check.least))
         });
         for check in of_words.chain(state.map(Ok)) {
@@ -200,7 +200,7 @@ impl<'ctx> Writer<'_, 'ctx> {
             let mut is_there = compare(last_leaf, self.int(leaf))?;
             if subleaf > 0 {
                 let first = CpuidWord { leaf, subleaf: 0, register: CpuidRegister::Eax };
-                let last = *words.get(&first).ok_or_else(|| Error::internal("a leaf of cpuid was not asked for"))?;
+                let last = *words.get(&first).ok_or_else(|| Error::internal("a leaf of cpuid was not read"))?;
                 is_there = builder.build_and(is_there, compare(last, self.int(subleaf))?, "").map_err(refused)?;
             }
             let registers = [CpuidRegister::Eax, CpuidRegister::Ebx, CpuidRegister::Ecx, CpuidRegister::Edx];
@@ -224,7 +224,7 @@ impl<'ctx> Writer<'_, 'ctx> {
             builder.get_insert_block().ok_or_else(|| Error::internal("code is emitted outside of a function"))?;
         let [read, done] = ["read", "done"].map(|name| context.append_basic_block(function, name));
         let (word, bit) = OSXSAVE;
-        let found = *words.get(&word).ok_or_else(|| Error::internal("a word of cpuid was not asked for"))?;
+        let found = *words.get(&word).ok_or_else(|| Error::internal("a word of cpuid was not read"))?;
         let allowed = builder.build_and(found, self.int(bit), "").map_err(refused)?;
         let allowed = builder.build_int_compare(IntPredicate::NE, allowed, self.int(0), "").map_err(refused)?;
         builder.build_conditional_branch(allowed, read, done).map_err(refused)?;
@@ -266,7 +266,7 @@ impl<'ctx> Writer<'_, 'ctx> {
 
     /// Makes a load or store of a byte atomic, because other threads may access it at the same time.
     fn make_atomic(&self, access: Option<InstructionValue<'ctx>>) -> Result<()> {
-        let access = access.ok_or_else(|| Error::internal("an access is no instruction"))?;
+        let access = access.ok_or_else(|| Error::internal("a memory access is not an instruction"))?;
         access.set_alignment(1).map_err(refused)?;
         access.set_atomic_ordering(AtomicOrdering::Monotonic).map_err(refused)
     }
@@ -284,6 +284,6 @@ impl<'ctx> Writer<'_, 'ctx> {
 fn basic(value: ValueKind<'_>) -> Result<BasicValueEnum<'_>> {
     match value {
         ValueKind::Basic(value) => Ok(value),
-        ValueKind::Instruction(_) => Err(Error::internal("a call returns nothing")),
+        ValueKind::Instruction(_) => Err(Error::internal("a call returns no value")),
     }
 }

@@ -22,7 +22,10 @@ pub(crate) fn function<'ctx>(
     let number = |array: &ArraySlice| array.shape.element_type().real_part().byte_width();
     let (word, bytes) = (number(from).min(number(to)).clamp(1, LARGEST_WORD), to.slice.size);
     if !bytes.is_multiple_of(word) {
-        return Err(Error::internal(format!("{} takes {bytes} bytes", to.shape)));
+        return Err(Error::internal(format!(
+            "{} takes {bytes} bytes, which is not a multiple of its element size",
+            to.shape
+        )));
     }
     let scalar = Scalar::Int(8 * word as u32);
     let name = format!("xla.copy.{}", scalar.bits());

@@ -50,7 +50,7 @@ pub(crate) fn call<'ctx>(
     let known = emitter.module().get_function(&call.symbol);
     let callee = known.unwrap_or_else(|| emitter.module().add_function(&call.symbol, ty, None));
     if callee.count_basic_blocks() > 0 {
-        let reason = format!("the object has a function {:?} of its own; name the external otherwise", call.symbol);
+        let reason = format!("the object has a function {:?} of its own; rename the external", call.symbol);
         return Err(Error::invalid_argument(reason));
     }
     let size = word.const_int(call.config.len() as u64, false);
@@ -58,11 +58,11 @@ pub(crate) fn call<'ctx>(
         [operands.into(), results.into(), config(emitter, &call.config).into(), size.into(), exit.user_data.into()];
     let called = builder.build_call(callee, &arguments, "").map_err(refused)?;
     let ValueKind::Basic(BasicValueEnum::IntValue(status)) = called.try_as_basic_value() else {
-        return Err(Error::internal("a function outside of the object returns no status"));
+        return Err(Error::internal("an external function returns no status"));
     };
     let next = context.append_basic_block(function, "next");
     let bad = builder.build_int_compare(IntPredicate::NE, status, int.const_zero(), "").map_err(refused)?;
-    let here = builder.get_insert_block().ok_or_else(|| Error::internal("a call is written outside of a function"))?;
+    let here = builder.get_insert_block().ok_or_else(|| Error::internal("a call is emitted outside of a function"))?;
     builder.build_conditional_branch(bad, exit.failed, next).map_err(refused)?;
     exit.status.add_incoming(&[(&status, here)]);
     builder.position_at_end(next);

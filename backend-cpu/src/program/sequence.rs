@@ -100,7 +100,7 @@ pub(crate) fn emit<'ctx>(
     writer.move_reports()?;
     writer.set_mode(DenormalMode::Callers);
     let end = emitter.builder().get_insert_block();
-    let end = end.ok_or_else(|| Error::internal("a sequence is written outside of a function"))?;
+    let end = end.ok_or_else(|| Error::internal("a sequence is emitted outside of a function"))?;
     emitter.builder().position_at_end(failed);
     // Loops may jump to this block in either mode.
     writer.mode = DenormalMode::Flush;
@@ -195,10 +195,10 @@ impl<'ctx> Writer<'_, 'ctx> {
     /// Moves the blocks of [`Writer::report`] to the end of the function, so that runs without profiling fall through.
     fn move_reports(&mut self) -> Result<()> {
         let last = self.function.get_last_basic_block();
-        let last = last.ok_or_else(|| Error::internal("a function without blocks"))?;
+        let last = last.ok_or_else(|| Error::internal("the function has no blocks"))?;
         self.reports.drain(..).try_for_each(|report| {
             let moved = if report == last { Ok(()) } else { report.move_after(last) };
-            moved.map_err(|()| Error::internal("a block outside of a function"))
+            moved.map_err(|()| Error::internal("a block is outside of a function"))
         })
     }
 
@@ -227,7 +227,7 @@ impl<'ctx> Writer<'_, 'ctx> {
 
     /// Returns the context of the run.
     fn run(&self) -> Result<PointerValue<'ctx>> {
-        self.run.ok_or_else(|| Error::internal("a program without runtime calls it"))
+        self.run.ok_or_else(|| Error::internal("a program without runtime needs the context of a run"))
     }
 
     /// Emits the execution of a kernel on arrays, with scratch memory if it needs some.
@@ -351,7 +351,7 @@ impl<'ctx> Writer<'_, 'ctx> {
 
     fn copy(&mut self, thunk: &Thunk) -> Result<()> {
         let ([from], [to]) = (&thunk.operands[..], &thunk.results[..]) else {
-            return Err(Error::internal("a copy has one operand and one result"));
+            return Err(Error::internal("a copy does not have one operand and one result"));
         };
         self.copy_array(from, to)
     }
@@ -374,7 +374,7 @@ impl<'ctx> Writer<'_, 'ctx> {
 
     fn host_call(&mut self, thunk: &Thunk) -> Result<()> {
         let number = self.plan.host_calls.iter().position(|&id| id == thunk.id);
-        let number = number.ok_or_else(|| Error::internal("a host call without a number"))?;
+        let number = number.ok_or_else(|| Error::internal("a host call has no number"))?;
         let (int, long) = (self.e.context().i32_type(), self.e.context().i64_type());
         let runtime = self.declare(HOST_CALL, int.fn_type(&[self.pointer_type().into(), long.into()], false));
         let arguments = [self.run()?.into(), self.long(number as i64).into()];
@@ -395,7 +395,7 @@ impl<'ctx> Writer<'_, 'ctx> {
     fn external_call(&mut self, thunk: &Thunk, call: &ExternalCall) -> Result<()> {
         let mut operands = thunk.operands.clone();
         for &(operand, result) in &call.aliases {
-            let missing = || Error::internal(format!("%{} has no array that it aliases", thunk.name));
+            let missing = || Error::internal(format!("%{} lacks an array of an alias", thunk.name));
             let (from, to) = (operands.get_mut(operand), thunk.results.get(result));
             let (from, to) = from.zip(to).ok_or_else(missing)?;
             if from.slice.size == to.slice.size {
@@ -405,7 +405,10 @@ impl<'ctx> Writer<'_, 'ctx> {
         }
         let arrays = [self.arguments(&[], operands.iter())?, self.arguments(&[], thunk.results.iter())?];
         self.set_mode(DenormalMode::Callers);
-        let exit = self.external.as_ref().ok_or_else(|| Error::internal("a function has no way out of the program"))?;
+        let exit = self
+            .external
+            .as_ref()
+            .ok_or_else(|| Error::internal("the program has no exit for a failed external function"))?;
         external::call(self.e, (self.function, exit), call, arrays)
     }
 
@@ -447,7 +450,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let done = self.e.context().append_basic_block(self.function, "done");
         let blocks: Vec<_> =
             branches.iter().map(|_| self.e.context().append_basic_block(self.function, "branch")).collect();
-        let last = *blocks.last().ok_or_else(|| Error::internal("a conditional without branches"))?;
+        let last = *blocks.last().ok_or_else(|| Error::internal("a conditional has no branches"))?;
         match selector {
             Selector::Predicate => {
                 let holds = self.byte_is_set(slice)?;

@@ -184,8 +184,10 @@ fn functions_have_names_of_c_each_one_target() {
             other => panic!("{other}"),
         }
     };
-    assert!(said("a.b", None).contains("\"a.b\" is no name in C; name the function as well: TARGET=SYMBOL"));
-    assert!(said("a.b", Some("while")).contains("\"while\" is no name in C"));
+    assert!(
+        said("a.b", None).contains("\"a.b\" is not a name in C; give the name of the function as well: TARGET=SYMBOL")
+    );
+    assert!(said("a.b", Some("while")).contains("\"while\" is not a name in C"));
     assert!(said("a", Some("calls")).contains("the name of a program of the object"));
     assert!(said("columns", Some("rows")).contains("a target has one function"));
     assert!(said("rows", Some("columns")).contains("a function one target"));

@@ -27,7 +27,7 @@ fn targets_that_do_not_exist_are_bad_input_with_the_nearest_name() {
         ("--target hexagon --cpu hexagonv99", "has no processor"),
         ("--target nvptx64-nvidia-cuda", "of a GPU"),
         ("--target xcore", "LLVM writes no object files for xcore"),
-        ("--symbol 1st", "no name in C and C++"),
+        ("--symbol 1st", "not a name in C and C++"),
         ("--run-threads 1025", "a call may use 1024 threads at most, not 1025"),
     ];
     for (flags, said) in cases {
@@ -63,7 +63,7 @@ fn combinations_of_names_are_compiled_or_refused() {
 fn limits_are_kept_and_files_are_made_on_request() {
     let folder = Folder::new();
     let message = folder.fails(2, "compile module.hlo --stack-limit 1 -o build");
-    assert!(message.contains("takes more of the stack than is allowed"), "{message}");
+    assert!(message.contains("exceeds the limit of stack memory"), "{message}");
     let message = folder.fails(2, "compile module.hlo --memory-limit 50 -o build");
     assert!(message.contains("the limit is 50"), "{message}");
     // The limit suffices for the arrays of the program, but not for the table of addresses.
@@ -129,7 +129,7 @@ fn programs_that_a_target_cannot_have_are_bad_input() {
     assert!(message.contains("has no code yet for %c (custom-call, f32[64])"), "{message}");
     assert!(message.contains("with --external theirs"), "{message}");
     let message = folder.fails(2, "compile call.hlo --external theirs=our.own -o build");
-    assert!(message.contains("\"our.own\" is no name in C"), "{message}");
+    assert!(message.contains("\"our.own\" is not a name in C"), "{message}");
     let done = folder.xla("compile call.hlo --external others --external theirs=ours -o build");
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
     let header = std::fs::read_to_string(folder.path("build/s.h")).unwrap();
