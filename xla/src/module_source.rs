@@ -49,7 +49,7 @@ impl ModuleSource {
     pub fn parse_for(&self, shapes: &ArgumentShapes) -> Result<(Module, usize)> {
         if shapes.has_shapes() && matches!(self.0, Content::Text(_) | Content::Proto(_)) {
             return Err(Error::invalid_argument(
-                "an HLO module has its shapes; only arguments of StableHLO programs can be given some",
+                "the arguments of an HLO module have fixed shapes; only those of StableHLO programs can be given shapes",
             ));
         }
         let whole = |module| (module, 0);
@@ -82,7 +82,7 @@ fn content(bytes: Vec<u8>) -> Result<Content> {
         Err(e) => {
             let at = e.utf8_error().valid_up_to();
             return Err(Error::invalid_argument(format!(
-                "byte {at} is not UTF-8 text, and no module format begins so"
+                "byte {at} is not UTF-8 text, and the file is in no binary module format"
             )));
         }
     };

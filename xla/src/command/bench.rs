@@ -66,7 +66,7 @@ pub struct Args {
 
 fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
-    number.ok_or_else(|| "a number of seconds is needed".to_string())
+    number.ok_or_else(|| "the value must be a number of seconds of at least 0".to_string())
 }
 
 /// Results of a measurement. Units by suffix: `_ms` milliseconds, `_us` microseconds, `_mb` MiB of memory.

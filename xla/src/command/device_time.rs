@@ -139,7 +139,7 @@ impl fmt::Display for DeviceTime {
         let megabytes = self.bytes as f64 / f64::from(1 << 20);
         let how = match &self.reason {
             None => format!("{rounds} graphs of {runs} runs"),
-            Some(_) => format!("{rounds} rounds of {runs} runs sent one by one"),
+            Some(_) => format!("{rounds} rounds of {runs} runs sent separately"),
         };
         writeln!(
             f,

@@ -29,7 +29,7 @@ pub struct ExpectArgs {
 
 fn tolerance(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
-    number.ok_or_else(|| "a number that is not negative is needed".to_string())
+    number.ok_or_else(|| "the value must be a number of at least 0".to_string())
 }
 
 impl ExpectArgs {

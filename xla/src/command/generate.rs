@@ -100,13 +100,15 @@ impl Generator {
     fn check(&self) -> Result<()> {
         match self {
             Generator::Int { lo, hi } if lo >= hi => {
-                Err(Error::invalid_argument(format!("no integer is at least {lo} and below {hi}")))
+                Err(Error::invalid_argument(format!("the range of integers from {lo} to {hi} (exclusive) is empty")))
             }
             Generator::Uniform { .. } | Generator::UniformDiag { .. } | Generator::Normal { .. } => Ok(()),
             Generator::Int { .. } | Generator::Bits | Generator::Const { .. } => Ok(()),
-            Generator::Tiled { period: 0, .. } => Err(Error::invalid_argument("no values repeat after 0 elements")),
+            Generator::Tiled { period: 0, .. } => {
+                Err(Error::invalid_argument("the period of repeated values must not be 0"))
+            }
             Generator::Tiled { of, .. } if matches!(**of, Generator::Tiled { .. }) => {
-                Err(Error::invalid_argument("values that repeat are made of values that repeat"))
+                Err(Error::invalid_argument("repeated values must not consist of repeated values"))
             }
             Generator::Tiled { of, .. } => of.check(),
         }
@@ -217,14 +219,17 @@ mod tests {
     #[test]
     fn bounds_must_be_in_order() {
         let error = Generator::Int { lo: 3, hi: 3 }.literal(&ArrayShape::new(ElementType::S32, [2]), 0, 0).unwrap_err();
-        assert_eq!(error.message(), "no integer is at least 3 and below 3");
+        assert_eq!(error.message(), "the range of integers from 3 to 3 (exclusive) is empty");
         let tiled = |period, of: &Generator| Generator::Tiled { period, of: Box::new(of.clone()) };
         let refused = |generator: Generator| {
             generator.literal(&ArrayShape::new(ElementType::S32, [2]), 0, 0).unwrap_err().message().to_string()
         };
-        assert_eq!(refused(tiled(0, &Generator::Bits)), "no values repeat after 0 elements");
-        assert_eq!(refused(tiled(2, &Generator::Int { lo: 3, hi: 3 })), "no integer is at least 3 and below 3");
-        assert!(refused(tiled(2, &tiled(2, &Generator::Bits))).contains("made of values that repeat"));
+        assert_eq!(refused(tiled(0, &Generator::Bits)), "the period of repeated values must not be 0");
+        assert_eq!(
+            refused(tiled(2, &Generator::Int { lo: 3, hi: 3 })),
+            "the range of integers from 3 to 3 (exclusive) is empty"
+        );
+        assert!(refused(tiled(2, &tiled(2, &Generator::Bits))).contains("must not consist of repeated values"));
     }
 
     #[test]

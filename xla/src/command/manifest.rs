@@ -66,7 +66,7 @@ impl Program {
     pub fn generators(&self, arguments: &[&ArrayShape]) -> Result<Vec<Generator>> {
         if self.params.len() != arguments.len() {
             let (listed, taken) = (self.params.len(), arguments.len());
-            return Err(Error::invalid_argument(format!("{FILE} lists {listed} inputs, the module takes {taken}")));
+            return Err(Error::invalid_argument(format!("{FILE} lists {listed} inputs, but the module takes {taken}")));
         }
         let pairs = self.params.iter().zip(arguments).enumerate();
         pairs.map(|(i, (parameter, shape))| parameter.generator(shape).context(|| format!("argument {i}"))).collect()
@@ -79,7 +79,7 @@ impl Parameter {
         if ty != Some(shape.element_type()) || self.shape != shape.dims() {
             let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
             return Err(Error::invalid_argument(format!(
-                "{FILE} says that {} is {}[{}], the module takes {}",
+                "{FILE} declares {} as {}[{}], but the module takes {}",
                 self.name,
                 self.dtype,
                 dims.join(","),

@@ -81,7 +81,7 @@ pub fn main() -> ExitCode {
     let outcome = match worker.map(thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_)) => Err(Error::internal("the command panicked").into()),
-        Err(e) => Err(Error::resource_exhausted(format!("no thread can be started: {e}")).into()),
+        Err(e) => Err(Error::resource_exhausted(format!("cannot start a thread: {e}")).into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -33,7 +33,7 @@ pub fn end_with_parent(parent: u32) -> Result<()> {
     use rustix::process::{Signal, set_parent_process_death_signal};
 
     set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| Error::internal(format!("this process cannot be made to end with its parent: {error}")))?;
+        .map_err(|error| Error::internal(format!("cannot make this process end with its parent: {error}")))?;
     if is_child_of(parent) { Ok(()) } else { Err(orphaned()) }
 }
 
@@ -51,7 +51,7 @@ pub fn end_with_parent(parent: u32) -> Result<()> {
         return Err(orphaned());
     }
     let thread = std::thread::Builder::new().name("parent".to_string()).spawn(watch);
-    thread.map(drop).map_err(|error| Error::resource_exhausted(format!("no thread can be started: {error}")))
+    thread.map(drop).map_err(|error| Error::resource_exhausted(format!("cannot start a thread: {error}")))
 }
 
 /// Does nothing, because the system does not report the parent.

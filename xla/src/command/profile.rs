@@ -194,7 +194,11 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ceilings { flops, bytes } = self.ceilings;
         let (flops, bytes) = (flops / 1e9, bytes / 1e9);
-        writeln!(f, "\n  profile of {} runs; the machine does {flops:.0} GFLOP/s and {bytes:.1} GB/s", self.runs)?;
+        writeln!(
+            f,
+            "\n  profile of {} runs; ceilings of the machine: {flops:.0} GFLOP/s and {bytes:.1} GB/s",
+            self.runs
+        )?;
         let total: f64 = self.thunks.iter().map(|row| row.micros).sum();
         writeln!(
             f,

@@ -150,7 +150,7 @@ impl Session {
     fn platform_name(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<String> {
         let names = || registry.platforms().iter().map(|p| p.name());
         let default = names().find(|name| *name == PREFERRED).or_else(|| names().next()).map(str::to_string);
-        arg.platform.clone().or(default).ok_or_else(|| Failure::usage("this build has no platform at all"))
+        arg.platform.clone().or(default).ok_or_else(|| Failure::usage("this build has no platform"))
     }
 
     /// Returns the options of compilations.

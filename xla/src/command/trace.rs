@@ -40,7 +40,7 @@ pub fn start(file: Option<&Path>, verbose: u8) -> Result<Option<Guard>> {
     let events = out.clone().map(|out| ChromeLayer { out });
     // The command starts tracing once; only a second subscriber would be rejected.
     let set = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(events));
-    set.map_err(|e| Error::internal(format!("tracing was started before: {e}")))?;
+    set.map_err(|e| Error::internal(format!("tracing is already active: {e}")))?;
     Ok(out.map(Guard))
 }
 

@@ -160,7 +160,7 @@ impl Seek for FirstError {
 /// Describes the error of an archive for the user.
 fn unreadable(error: &ZipError) -> String {
     match error {
-        ZipError::InvalidArchive(what) => format!("no whole .npz archive: {what}"),
+        ZipError::InvalidArchive(what) => format!("not a complete .npz archive: {what}"),
         other => other.to_string(),
     }
 }

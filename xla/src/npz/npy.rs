@@ -112,7 +112,7 @@ impl Header {
         let mut text = vec![0; length];
         read_exact(reader, &mut text)?;
         Dictionary::parse(&String::from_utf8_lossy(&text))
-            .ok_or_else(|| Error::invalid_argument("has a header that numpy would not write"))?
+            .ok_or_else(|| Error::invalid_argument("has a malformed header"))?
             .header()
     }
 
@@ -230,7 +230,7 @@ fn read_exact(reader: &mut impl Read, target: &mut [u8]) -> Result<()> {
 fn read_all(reader: &mut impl Read, bytes: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     fallible(|| data.try_reserve_exact(bytes)).map_err(|e| {
-        Error::resource_exhausted(format!("takes {bytes} bytes, more memory than there is")).with_source(e)
+        Error::resource_exhausted(format!("takes {bytes} bytes, more memory than is available")).with_source(e)
     })?;
     reader.take(bytes as u64).read_to_end(&mut data).map_err(broken)?;
     if data.len() < bytes {
@@ -426,8 +426,8 @@ mod tests {
         assert_eq!(refused(&file(&good, &[0; 7])), "is truncated: it has 7 of 8 bytes of data");
         assert!(refused(&file(&good, &[0; 9])).starts_with("has more than the 8 bytes"));
         assert_eq!(refused(&file("{'descr': '<f4'}", &[])), "has a header without descr, fortran_order or shape");
-        assert!(refused(&file("{'shape': (((((", &[])).starts_with("has a header that numpy would not write"));
-        assert!(refused(&file("", &[])).starts_with("has a header that numpy would not write"));
+        assert!(refused(&file("{'shape': (((((", &[])).starts_with("has a malformed header"));
+        assert!(refused(&file("", &[])).starts_with("has a malformed header"));
         let structured = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }";
         assert!(refused(&file(structured, &[])).starts_with("has elements of the unsupported type"));
         assert!(refused(&file(&header("|O", "False", "(2,)"), &[])).contains("unsupported type \"|O\""));

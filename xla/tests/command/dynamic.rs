@@ -75,7 +75,7 @@ fn a_dimension_without_a_size_is_named_with_the_option() {
         assert!(folder.fails(2, words).contains("such as arg0=f32[8,4]"), "{words}");
     }
     let hlo = folder.fails(2, "convert module.hlo --to hlo --shapes arg0=f32[2]");
-    assert!(hlo.contains("only arguments of StableHLO programs can be given some"), "{hlo}");
+    assert!(hlo.contains("only those of StableHLO programs can be given shapes"), "{hlo}");
     #[cfg(feature = "cpu")]
     {
         let twice = folder.fails(2, "compile dynamic.mlir -o out --shapes arg0=f32[2,4] --shapes arg0=f32[3,4]");

@@ -89,10 +89,10 @@ fn damaged_archives_are_refused() {
     for length in [0, 10, whole.len() / 2, whole.len() - 4] {
         folder.write("cut.npz", &whole[..length]);
         let message = folder.fails(2, &format!("{RUN} --inputs cut.npz"));
-        assert!(message.starts_with("cut.npz: no whole .npz archive: "), "{length}: {message}");
+        assert!(message.starts_with("cut.npz: not a complete .npz archive: "), "{length}: {message}");
     }
     folder.write("text.npz", "this is not an archive");
-    assert!(folder.fails(2, &format!("{RUN} --inputs text.npz")).starts_with("text.npz: no whole .npz archive"));
+    assert!(folder.fails(2, &format!("{RUN} --inputs text.npz")).starts_with("text.npz: not a complete .npz archive"));
     // A wrong byte results in success or one error, but no panic.
     for at in (0..whole.len()).step_by(7) {
         let mut damaged = whole.clone();
@@ -142,11 +142,11 @@ fn a_manifest_says_what_inputs_are_made_of() {
 
     folder.write("manifest.json", manifest("splitmix64-v1", &constant("x", "[2, 3]")));
     let message = folder.fails(2, &format!("{RUN} --inputs-seed 0"));
-    assert_eq!(message, "manifest.json lists 1 inputs, the module takes 2");
+    assert_eq!(message, "manifest.json lists 1 inputs, but the module takes 2");
     let other = format!("{}, {}", constant("x", "[2, 3]"), constant("y", "[3]"));
     folder.write("manifest.json", manifest("splitmix64-v1", &other));
     let message = folder.fails(2, &format!("{RUN} --inputs-seed 0"));
-    assert_eq!(message, "argument 1: manifest.json says that y is f32[3], the module takes f32[2,3]");
+    assert_eq!(message, "argument 1: manifest.json declares y as f32[3], but the module takes f32[2,3]");
     folder.write("manifest.json", "{\"generator\": \"splitmix64-v1\", \"programs\": 3}");
     assert!(folder.fails(2, &format!("{RUN} --inputs-seed 0")).starts_with("manifest.json: invalid type"));
 

@@ -33,8 +33,9 @@ pub fn run(
             "the command {command:?} has no {MODULE}, so that it cannot see the module"
         )));
     }
-    let folder = tempfile::tempdir()
-        .map_err(|e| Error::failed_precondition(format!("there is no place for modules: {e}")).with_source(e))?;
+    let folder = tempfile::tempdir().map_err(|e| {
+        Error::failed_precondition(format!("cannot create a temporary folder for modules: {e}")).with_source(e)
+    })?;
     let file = folder.path().join("module.hlo");
     let mut progress: Option<Progress> = None;
     let mut tried = 0;
@@ -63,8 +64,7 @@ fn judge(command: &str, file: &Path, module: &Module) -> Result<Verdict> {
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = shell.status();
-    let status =
-        status.map_err(|e| Error::failed_precondition(format!("no shell can be started: {e}")).with_source(e))?;
+    let status = status.map_err(|e| Error::failed_precondition(format!("cannot start a shell: {e}")).with_source(e))?;
     match status.code() {
         Some(0) => Ok(Verdict::Good),
         Some(CANNOT_TELL) => Ok(Verdict::Skip),
@@ -91,7 +91,7 @@ fn report(culprit: &Culprit, args: &Args, platform: &str, tried: usize) -> Strin
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{path} breaks the program (pass {max_passes}{what})");
     if !others.is_empty() {
-        let _ = writeln!(text, "or one of these, which the command could not judge: {}", others.join(", "));
+        let _ = writeln!(text, "or one of these, which the command cannot judge: {}", others.join(", "));
     }
     if let Some(error) = &culprit.error {
         let _ = writeln!(text, "the pass fails: {error}");

@@ -72,7 +72,7 @@ impl PassObserver for Printer {
                 let diff = unified(("before", path), before, &after);
                 *before = after;
                 match diff.is_empty() {
-                    true => writeln!(out, "// {index} {path}: nothing that the text shows"),
+                    true => writeln!(out, "// {index} {path}: no change in the text"),
                     false => writeln!(out, "// {index} {path}:\n{diff}"),
                 }
             }

@@ -17,8 +17,8 @@ pub fn run(names: &str, module: VerifiedModule, passes: &HloPasses, options: &Co
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if let Some(unknown) = names.iter().find(|name| !decisions.iter().any(|d| d.concerns(name))) {
         return Err(Failure::usage(format!(
-            "nothing was decided about {unknown}; names are those that instructions have when fusion begins (--until FUSE-PASS \
-             shows them before), and plain ones such as parameters of dots have no say"
+            "there are no decisions about {unknown}; names are those of instructions when fusion begins (--until FUSE-PASS \
+             shows them), and there are none about plain instructions such as parameters of dots"
         )));
     }
     let wanted = |d: &&FusionDecision| names.is_empty() || names.iter().any(|name| d.concerns(name));

@@ -203,7 +203,7 @@ fn reports(args: &Args, module: &Module, report: &PipelineReport) -> Outcome<Str
     }
     if let Some(how) = args.memory {
         let assignment = assign_buffers(module, &BufferOptions::default())
-            .context(|| "the memory is known after passes that order the program and copy (schedule, insert-copies)")?;
+            .context(|| "--memory needs passes that order the program and insert copies (schedule, insert-copies)")?;
         text.push_str(&how.write(&analysis::memory::report(module, &assignment)));
     }
     if let Some(how) = args.call_graph {
