@@ -53,7 +53,7 @@ fn unknown_create_options_are_named() {
     let message = create(&[("colour", 3)]).expect_err("an error").message;
     assert_eq!(
         message,
-        "there is no create option \"colour\"; known are platform, platform_name, device_count, asynchronous"
+        "create option \"colour\" is unknown; the options are platform, platform_name, device_count, asynchronous"
     );
     assert!(create(&[("device_count", 0)]).is_err());
     assert!(create(&[("device_count", 1 << 40)]).is_err());

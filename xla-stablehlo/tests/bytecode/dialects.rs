@@ -109,5 +109,5 @@ fn entries_that_are_text_are_read_as_text() {
     file.attribute(BUILTIN + TEXT, b"unit".to_vec());
     file.ir = module(0, &[]);
     let error = bytecode::read(&file.write()).expect_err("no NUL").to_string();
-    assert!(error.contains("no UTF-8 that ends with NUL"), "{error}");
+    assert!(error.contains("not UTF-8 that ends with NUL"), "{error}");
 }

@@ -97,8 +97,8 @@ fn broken_rules() {
         ("s = f32[2] subtract-start(x, y)\n ROOT d = f32[2] negate(x)", "the shape of a start must be written"),
         ("ROOT d = f32[2] subtract-done(x)", "the operand of async-done must be the result of a start operation"),
         ("ROOT d = f32[2] async-done(x)", "operand 0 must be the result of a start operation"),
-        (&format!("{start}\n ROOT d = f32[2] add-done(s)"), "this does not continue s"),
-        (&format!("{start}\n ROOT d = f32[2] subtract-done(s), calls=c"), "this does not continue s"),
+        (&format!("{start}\n ROOT d = f32[2] add-done(s)"), "this instruction does not continue s"),
+        (&format!("{start}\n ROOT d = f32[2] subtract-done(s), calls=c"), "this instruction does not continue s"),
         (
             &format!("{start}\n ROOT d = f32[2] negate(x)"),
             "async-start must be used once, by async-update or async-done",
