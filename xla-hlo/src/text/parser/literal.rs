@@ -66,7 +66,7 @@ impl Tokens<'_> {
         if !shape.is_scalar() && element.iter().any(|&byte| byte != 0) {
             let shape = shape.clone().with_layout(None);
             let message = format!(
-                "one number is no literal of {shape}, unless it is 0; write `c = {ty}[] constant(...)` and \
+                "one number is not a literal of {shape}, unless it is 0; write `c = {ty}[] constant(...)` and \
                  `{shape} broadcast(c), dimensions={{}}`"
             );
             return Err(Failure::invalid(at, message));
