@@ -43,7 +43,10 @@ fn write_module(
     let (symbol, size) = (&interface.name, interface.arena_bytes);
     let name = identifier(symbol);
     writeln!(out, "\n/// The program `{symbol}`.\npub mod {name} {{")?;
-    writeln!(out, "    /// Memory that a call needs beside its arrays, {size} bytes; it may hold anything.")?;
+    writeln!(
+        out,
+        "    /// Memory that a call needs in addition to its arrays, {size} bytes, with arbitrary contents."
+    )?;
     writeln!(out, "    #[repr(C, align({ARENA_ALIGNMENT}))]")?;
     writeln!(out, "    pub struct Arena([::core::mem::MaybeUninit<u8>; {size}]);\n")?;
     writeln!(out, "    impl Arena {{\n        /// Memory for calls, one at a time.")?;
@@ -79,18 +82,18 @@ fn write_constants(out: &mut String, Constants { size, stamp }: Constants, objec
     pub struct Constants([u8; {size}]);
 
     impl Constants {{
-        /// The contents, for a `static`: `Constants::new(*include_bytes!(\"{object}.bin\"))`. Panics where they are those of
+        /// The contents, for a `static`: `Constants::new(*include_bytes!(\"{object}.bin\"))`. Panics if they are those of
         /// other programs.
         pub const fn new(bytes: [u8; {size}]) -> Constants {{
-            assert!(Constants::are(&bytes), \"constants of other programs\");
+            assert!(Constants::are(&bytes), \"the constants are those of other programs\");
             Constants(bytes)
         }}
 
-        /// The contents where they lie, such as a mapped file; `None` where they are those of other programs, or not
-        /// aligned to {alignment} bytes.
+        /// The contents in place, such as a mapped file; `None` if they are those of other programs, or not aligned to
+        /// {alignment} bytes.
         pub fn of(bytes: &[u8]) -> ::core::option::Option<&Constants> {{
             let fit = bytes.len() == {size} && bytes.as_ptr().addr() % {alignment} == 0 && Constants::are(bytes);
-            // SAFETY: a structure of so many bytes, aligned so.
+            // SAFETY: the structure has the size and the alignment of the bytes.
             if fit {{ ::core::option::Option::Some(unsafe {{ &*bytes.as_ptr().cast() }}) }} else {{ ::core::option::Option::None }}
         }}
 
@@ -126,7 +129,7 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         1 => writeln!(out, "    /// Runs the program, on this thread.")?,
         _ => writeln!(
             out,
-            "    /// Runs the program, on this thread and up to {} more that `parallel` brings.",
+            "    /// Runs the program, on this thread and up to {} more that `parallel` provides.",
             threads - 1
         )?,
     }
@@ -173,11 +176,11 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
     writeln!(out, "        }};")?;
     writeln!(
         out,
-        "        // SAFETY: the structure is that of the object file, whose pointers are valid, aligned, of their sizes and"
+        "        // SAFETY: the structure is that of the object file. Its pointers are valid, aligned, of the required sizes and"
     )?;
     writeln!(
         out,
-        "        // apart, since references are; the program reads and writes through them alone, and keeps none."
+        "        // disjoint, since they are references. The program accesses memory only through them, and keeps none."
     )?;
     writeln!(out, "        let status = unsafe {{ self::entry(&call) }};")?;
     if !is_safe {
@@ -192,7 +195,7 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         )?;
     }
     writeln!(out, "        // Another object file of that name was linked.")?;
-    writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.name)?;
+    writeln!(out, "        assert!(status == 0, \"{} rejected its call: code {{status}}\");", interface.name)?;
     if !is_safe {
         writeln!(out, "        ::core::result::Result::Ok(())")?;
     }
@@ -204,9 +207,9 @@ fn write_runs_here(out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
         "
-    /// Whether this processor has the features that the program was compiled for; [`run`] panics where it has not.
+    /// Whether this processor has the features that the program was compiled for; [`run`] panics otherwise.
     pub fn runs_here() -> bool {{
-        // SAFETY: the function reads nothing of a null pointer.
+        // SAFETY: the function does not read through a null pointer.
         unsafe {{ self::entry(::core::ptr::null()) != {} }}
     }}",
         status::WRONG_PROCESSOR
@@ -231,12 +234,12 @@ fn write_word(out: &mut String, word: Word) -> std::fmt::Result {
 fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result {
     let names: Vec<String> = interface.functions.iter().map(|function| format!("`{}`", function.symbol)).collect();
     for line in [
-        "The number that a function of the application returned, if it is not 0, is the error.",
+        "The error is the number that a function of the application returned, if it is not 0.",
         "",
         "# Safety",
         "",
         &format!(
-            "Functions of the application have this form, and are handed `user_data`; they are {}.",
+            "Functions of the application have this signature, and receive `user_data`; they are {}.",
             names.join(", ")
         ),
         "",
@@ -245,7 +248,7 @@ fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result 
         "    config_size: usize, user_data: *mut c_void) -> i32",
         "```",
         "",
-        "They write no more than the results, which the C header lists, read no more than these and the operands, and do",
+        "They write only the results, which the C header lists, read only the results and the operands, and do",
         "not unwind.",
         "",
         "# Arguments",

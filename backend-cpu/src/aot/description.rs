@@ -42,7 +42,7 @@ impl Described<'_> {
         let names: Vec<String> = self.targets.iter().map(processor).collect();
         let names = match &names[..] {
             [name] => format!("processor {name}"),
-            names => format!("processors {}, of which the last one is chosen that fits", names.join(", ")),
+            names => format!("processors {}; the last one that fits is chosen", names.join(", ")),
         };
         format!("Target {}, {names}; LLVM {}.", self.targets[0].triple(), llvm_version())
     }

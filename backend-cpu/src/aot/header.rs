@@ -50,9 +50,9 @@ fn introduction(described: &Described<'_>) -> String {
         "/* {}
  * {}
  *
- * Set the pointers of a {name}_call and hand it to {name}(). Arrays lie in row-major order unless said
- * otherwise, aligned to their elements, and have no byte in common. A call uses nothing but its structure:
- * calls with arenas of their own may run at the same time.
+ * Set the pointers of a {name}_call and pass it to {name}(). Arrays are in row-major order unless stated
+ * otherwise, aligned to their elements, and do not overlap. A call uses only its structure: calls with
+ * different arenas may run at the same time.
 {needs} */
 #ifndef {guard}
 #define {guard}
@@ -74,10 +74,10 @@ fn functions(functions: &[Function]) -> String {
     }
     let declared: String = functions.iter().map(function).collect();
     format!(
-        "/* Functions that the application has, for custom calls. `operands` and `results` are the addresses of arrays, in
- * the order of the custom call; they have no byte in common, but for results that the program aliases to
- * operands, which are at one address. `config` is the call's configuration (backend_config), with a zero at its end that
- * `config_size` does not count; `user_data` is that of the program's call. A result other than 0 ends it. */
+        "/* Functions of the application, for custom calls. `operands` and `results` are the addresses of arrays, in the
+ * order of the custom call. They do not overlap, except that a result that the program aliases to an operand is at
+ * the same address. `config` is the call's configuration (backend_config), followed by a zero that `config_size`
+ * does not count; `user_data` is that of the program's call. A result other than 0 ends the program's call. */
 #ifdef __cplusplus
 extern \"C\" {{
 #endif
@@ -134,8 +134,8 @@ impl Header<'_> {
     fn constants(&mut self) {
         let interface = self.interface;
         let codes = [
-            ("OK", status::OK, "The results are there."),
-            ("CANCELLED", status::CANCELLED, "`cancel` was set; results hold anything."),
+            ("OK", status::OK, "The results are complete."),
+            ("CANCELLED", status::CANCELLED, "`cancel` was set; results are undefined."),
             ("NO_CALL", status::NO_CALL, "The call is a null pointer."),
             (
                 "WRONG_ABI",
@@ -148,7 +148,7 @@ impl Header<'_> {
         let external = (
             "EXTERNAL_FAILED",
             status::EXTERNAL_FAILED,
-            "A function of the application returned a number other than 0; results hold anything.",
+            "A function of the application returned a number other than 0; results are undefined.",
         );
         let external = Some(external).filter(|_| !interface.functions.is_empty());
         let of_constants = [
@@ -161,11 +161,11 @@ impl Header<'_> {
         ];
         let of_constants = of_constants.into_iter().filter(|_| interface.constants.is_some());
         let after = if external.is_some() { "OK, CANCELLED and EXTERNAL_FAILED" } else { "the first two" };
-        self.line(format!("/* Results of a call; after any but {after} nothing was written. */"));
+        self.line(format!("/* Results of a call; with any other than {after} nothing was written. */"));
         let of_processor = (
             "WRONG_PROCESSOR",
             status::WRONG_PROCESSOR,
-            "The processor lacks features that the code was compiled for. Found first, also for a null pointer.",
+            "The processor lacks features that the code was compiled for. Checked first, also for a null pointer.",
         );
         let of_processor = Some(of_processor).filter(|_| interface.checks_processor);
         for (name, code, meaning) in codes.into_iter().chain(external).chain(of_constants).chain(of_processor) {
@@ -180,11 +180,11 @@ impl Header<'_> {
                 field.name
             ));
         }
-        self.line("\n/* Value of `abi`: stands for the structure and the arrays. */");
+        self.line("\n/* Value of `abi`: identifies the structure and the arrays. */");
         let (abi, size, alignment) =
             (self.capitals("ABI"), self.capitals("ARENA_SIZE"), self.capitals("ARENA_ALIGNMENT"));
         self.line(format!("#define {abi} UINT32_C(0x{:08x})", interface.abi()));
-        self.line("\n/* Memory that a call needs beside its arrays, in bytes. */");
+        self.line("\n/* Memory that a call needs in addition to its arrays, in bytes. */");
         self.line(format!("#define {size} {}\n#define {alignment} {ARENA_ALIGNMENT}", interface.arena_bytes));
         if let Some(file) = interface.constants {
             let [size, alignment] = ["CONSTANTS_SIZE", "CONSTANTS_ALIGNMENT"].map(|suffix| self.capitals(suffix));
@@ -195,7 +195,7 @@ impl Header<'_> {
             let threads = self.capitals("THREADS");
             self.line(format!("\n/* Threads that a call may use. */\n#define {threads} {}", interface.threads));
         }
-        self.line("\n/* Arrays: elements in all, number of dimensions, dimensions. */");
+        self.line("\n/* Arrays: number of elements, number of dimensions, dimensions. */");
         for field in &interface.fields {
             let name = self.capitals(&field.name);
             let dims: Vec<String> = field.shape.dims().iter().map(ToString::to_string).collect();
@@ -225,11 +225,11 @@ impl Header<'_> {
         self.line(format!("/* A call. Set `abi` to {}, `cancel` to 0, and all pointers. */", self.capitals("ABI")));
         self.line(format!("typedef struct {name}_call {{\n  uint32_t abi;"));
         self.line(
-            "  volatile uint8_t cancel; /* Set to 1 while the program runs, from wherever, to leave its loops. */",
+            "  volatile uint8_t cancel; /* Set to 1 while the program runs, from any thread, to leave its loops. */",
         );
         self.line("  uint8_t reserved[3];");
         self.line(
-            "  void *arena; /* Aligned memory of `arena_size` bytes, which may hold anything. */\n  size_t arena_size;",
+            "  void *arena; /* Aligned memory of `arena_size` bytes, with arbitrary contents. */\n  size_t arena_size;",
         );
         for field in &interface.fields {
             let constant = if field.is_written { "" } else { "const " };
@@ -251,17 +251,17 @@ impl Header<'_> {
             Word::Constants => {
                 format!("const void *{name}; /* Contents of {}.bin, mapped or read, aligned. */", self.names.object)
             }
-            Word::ConstantsSize => format!("size_t {name}; /* Bytes of these. */"),
-            Word::UserData => format!("void *{name}; /* Handed to the application's functions. */"),
+            Word::ConstantsSize => format!("size_t {name}; /* Size of `constants` in bytes. */"),
+            Word::UserData => format!("void *{name}; /* Passed to the application's functions. */"),
             Word::ExternalStatus => {
-                format!("int32_t *{name}; /* Where the number goes that one of them failed with; may be null. */")
+                format!("int32_t *{name}; /* Receives the number that a failed function returned; may be null. */")
             }
             Word::ParallelFor => format!(
-                "/* Calls task(data, number) once for each number below `count`, which is {threads} at most, on whatever
-   * threads, and returns when all calls have; null: the program runs on one thread. */
+                "/* Calls task(data, number) once for each number below `count`, which is {threads} at most, on any threads,
+   * and returns when all calls have returned; null: the program runs on one thread. */
   void (*{name})(void *pool, size_t count, void (*task)(void *data, size_t number), void *data);"
             ),
-            Word::Pool => format!("void *{name}; /* Handed to parallel_for. */"),
+            Word::Pool => format!("void *{name}; /* Passed to parallel_for. */"),
         }
     }
 

@@ -342,7 +342,7 @@ impl Field {
         let argument = self.argument.as_ref().map(|(_, text)| text.clone());
         let result = self.result.map(|number| format!("result {number}"));
         if argument.is_none() && result.is_none() {
-            return "the state that random numbers are drawn from, lower word first, moved on by each call".to_string();
+            return "the state of the random number generator, lower word first, advanced by each call".to_string();
         }
         let overwritten = if self.is_written && self.result.is_none() { ", overwritten" } else { "" };
         argument.into_iter().chain(result).collect::<Vec<String>>().join(" and ") + overwritten + &self.note
