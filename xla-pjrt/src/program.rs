@@ -48,11 +48,11 @@ fn parse(format: &str, code: &[u8]) -> Result<Module, Status> {
         "mlir" if code.starts_with(BYTECODE) => xla_stablehlo::parse_bytecode(code),
         "mlir" => match std::str::from_utf8(code) {
             Ok(text) => xla_stablehlo::parse_text(text),
-            Err(_) => Err(Error::invalid_argument("the program is neither MLIR bytecode nor text")),
+            Err(_) => Err(Error::invalid_argument("the bytes are neither MLIR bytecode nor text")),
         },
         "hlo" | "hlo_with_config" => xla_hlo::proto::parse_module(code),
         other => Err(Error::invalid_argument(format!(
-            "the program format {other:?} is unknown; the formats are mlir, hlo, hlo_with_config"
+            "format {other:?} is unknown; the formats are mlir, hlo, hlo_with_config"
         ))),
     };
     Ok(module.context(|| "the program")?)

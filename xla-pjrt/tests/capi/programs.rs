@@ -175,12 +175,8 @@ fn text_bytecode_and_hlo_are_programs() {
     let bytes = xla_hlo::proto::serialize_module(&module).expect("bytes");
     compile(client, "hlo", &bytes, ONE_DEVICE).expect("a program");
     for (format, code, message) in [
-        (
-            "pb",
-            &b""[..],
-            "the program: the program format \"pb\" is unknown; the formats are mlir, hlo, hlo_with_config",
-        ),
-        ("mlir", b"\xff\xfe", "the program: neither MLIR bytecode nor text"),
+        ("pb", &b""[..], "the program: format \"pb\" is unknown; the formats are mlir, hlo, hlo_with_config"),
+        ("mlir", b"\xff\xfe", "the program: the bytes are neither MLIR bytecode nor text"),
     ] {
         assert_eq!(compile(client, format, code, &[]).expect_err("refused").message, message);
     }
