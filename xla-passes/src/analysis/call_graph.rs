@@ -202,7 +202,7 @@ impl fmt::Display for CallGraph {
                 RunAs::Control => format!("control, {}", times(node.call_count)),
                 RunAs::Embedded => format!("embedded, {}", times(node.call_count)),
                 RunAs::Fusion => format!("fusion, {}", times(node.call_count)),
-                RunAs::Several => format!("run in several ways, {}", times(node.call_count)),
+                RunAs::Several => format!("run in several contexts, {}", times(node.call_count)),
                 RunAs::Never => "never run".to_string(),
             };
             writeln!(f, "\n%{}, {} instructions: {how}", node.name, node.instructions)?;

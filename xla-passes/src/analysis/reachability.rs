@@ -190,7 +190,7 @@ impl fmt::Display for Chains {
             for (name, level) in computation.longest_chain.iter().zip(&computation.levels) {
                 match level.len() - 1 {
                     0 => writeln!(f, "  %{name}")?,
-                    others => writeln!(f, "  %{name} and {others} beside it")?,
+                    others => writeln!(f, "  %{name} and {others} of the same level")?,
                 }
             }
         }
