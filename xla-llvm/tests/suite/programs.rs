@@ -113,6 +113,25 @@ fn pads() {
     );
 }
 
+/// Loops whose body is emitted once, with a mask.
+#[test]
+fn chains_of_many_operations() {
+    let chain = |dims: &str| {
+        let step = |i: usize| {
+            let op = ["add", "maximum", "subtract"][i % 3];
+            format!("v{} = $T{dims} {op}(v{i}, {}) ", i + 1, ["x", "y"][i % 2])
+        };
+        let steps: String = (0..210).map(step).collect();
+        format!(
+            "x = $T{dims} parameter(0) y = $T{dims} parameter(1) v0 = $T{dims} minimum(x, y) {steps}
+             ROOT r = $T{dims} negate(v210)"
+        )
+    };
+    for (dims, ty) in [("[3,19]", "f32"), ("[3,100]", "u8"), ("[9001]", "s64")] {
+        program("vector-loops", &chain(dims), 1, ty);
+    }
+}
+
 #[test]
 fn concatenations() {
     programs(

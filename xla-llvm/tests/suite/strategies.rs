@@ -127,3 +127,19 @@ fn sort_has_code_for_each_type_of_array() {
     });
     assert_eq!(counts[0], counts[1], "12 and 40 arrays of three types");
 }
+
+#[test]
+fn large_loop_body_is_emitted_once() {
+    let lines = |cpu: &str, extent: usize| {
+        let sines: String = (0..30).map(|i| format!("v{} = f32[{extent}] sine(v{i})\n", i + 1)).collect();
+        let text = format!(
+            "HloModule m\nENTRY e {{ v0 = f32[{extent}] parameter(0)\n{sines} ROOT r = f32[{extent}] negate(v30) }}"
+        );
+        let (_, ir) = emitted("sines", &parse_module(&text).unwrap(), &Target::whole(cpu).unwrap());
+        ir.lines().count()
+    };
+    for cpu in ["x86-64-v3", "x86-64-v4"] {
+        let [whole, partial] = [1024, 1001].map(|extent| lines(cpu, extent));
+        assert!(partial < whole + whole / 4, "{whole} lines for whole vectors, {partial} with a remainder, for {cpu}");
+    }
+}
