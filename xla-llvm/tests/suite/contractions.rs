@@ -76,6 +76,15 @@ fn dots_of_any_shape() {
     }
 }
 
+/// Sums of all rows of several dimensions are kept between the parts of K.
+#[test]
+fn dots_in_parts_of_rows_in_several_dimensions() {
+    for letters in ["mko,kn", "mko,nk"] {
+        let text = dot(letters, &[('m', 3), ('k', 768), ('o', 5), ('n', 48)], [ElementType::F32; 3]);
+        check(&text, "register-tiles");
+    }
+}
+
 #[test]
 fn dots_of_any_type() {
     // A type with only powers of two cannot represent these numbers.

@@ -65,6 +65,38 @@ fn tiles_of_matmuls() {
     insta::assert_snapshot!("tile-decisions", table);
 }
 
+/// Register tiles of CPUs: least work, sums along K, operands that are packed, parts of K, and work items of threads.
+#[test]
+fn register_tiles() {
+    use ElementType::*;
+    let few = [[2, 64, 64], [2, 63, 65], [64, 64, 2], [64, 64, 1], [1, 64, 64], [33, 37, 45], [200, 200, 200]];
+    let along_k = [[16, 96, 32], [17, 96, 32], [16, 95, 32], [5, 32, 64], [5, 31, 64], [2, 64, 64], [3, 64, 64]];
+    let packed = [[100, 256, 16], [100, 255, 16], [100, 255, 100], [100, 256, 100], [100, 257, 128], [20, 257, 128]];
+    let in_parts = [[60, 384, 100], [60, 386, 100], [60, 768, 600], [60, 1021, 100], [700, 4096, 600]];
+    let all = [&few[..], &along_k, &packed, &in_parts];
+    let mut table = String::new();
+    for (letters, types, extents) in [
+        ("mk,kn", [F32; 3], &all[..]),
+        ("mk,nk", [F32; 3], &all[..]),
+        ("km,kn", [F32; 3], &all[2..3]),
+        ("mk,nk", [BF16, BF16, F32], &all[1..2]),
+        ("mk,nk", [BF16, F32, F32], &all[1..2]),
+        ("mk,nk", [F64; 3], &all[1..3]),
+        ("mk,kn", [C64; 3], &all[..1]),
+        ("mk,kn", [S8, S8, S32], &all[..1]),
+    ] {
+        for &[m, k, n] in extents.iter().copied().flatten() {
+            let module = parse_module(&dot(letters, &[('m', m), ('k', k), ('n', n)], types)).unwrap();
+            let of = |threads| {
+                let options = EmitOptions { threads, ..EmitOptions::default() };
+                described(&emitted_with("", &module, &Target::whole("x86-64-v3").unwrap(), options).0)
+            };
+            writeln!(table, "{letters} of {}, {m} x {k} x {n}\n  {}\n  {}", types[0], of(1), of(8)).unwrap();
+        }
+    }
+    insta::assert_snapshot!("register-tile-decisions", table);
+}
+
 /// Skinny matmuls with either operand small: number of rows, threads of a group, warps, and steps of a block.
 #[test]
 fn skinny_matmuls() {

@@ -62,6 +62,30 @@ fn gpu() -> Target {
     Target::nvptx("sm_90").unwrap()
 }
 
+/// Operations that a fusion may contain, and those of the same name that it may not.
+#[test]
+fn operations_of_fusions() {
+    for (body, is_fusible) in [
+        ("x = s32[8] parameter(0) ROOT r = f32[8] bitcast-convert(x)", true),
+        ("x = s32[8] parameter(0) ROOT r = s16[8,2] bitcast-convert(x)", false),
+        ("x = s16[8,2] parameter(0) ROOT r = s32[8] bitcast-convert(x)", false),
+        ("x = s32[8] parameter(0) ROOT r = s32[2,4] bitcast(x)", true),
+        ("x = s32[8] parameter(0) ROOT r = f32[2,4] bitcast(x)", true),
+        ("x = s32[8] parameter(0) ROOT r = s16[16] bitcast(x)", false),
+        ("x = s32[8] parameter(0) ROOT r = s32[4] slice(x), slice={[0:8:2]}", true),
+        ("x = s32[8] parameter(0) ROOT r = s32[<=8] add(x, x)", false),
+        ("x = s32[8] parameter(0) ROOT r = s32[8] sort(x), dimensions={0}, to_apply=before", false),
+        (
+            "x = s32[8] parameter(0) z = s32[] constant(0) ROOT r = s32[] reduce(x, z), dimensions={0}, to_apply=sum",
+            true,
+        ),
+    ] {
+        let module = program("s32", body);
+        let source = KernelSource::of_computation(&module, module.entry_id(), |_| false);
+        assert_eq!(source.is_some(), is_fusible, "{body}");
+    }
+}
+
 /// Rows of less than a block, of whole turns, and in tiles whose totals blocks exchange in 64-bit words.
 #[test]
 fn scans() {
@@ -175,6 +199,14 @@ fn sums_in_parts() {
         ("bmk,bnk", F32, [4, 1 << 14, 64]),
         ("bmk,bkn", F32, [4, 1 << 14, 64]),
         ("mk,nk", F32, [4, 100, 64]),
+        ("mk,nk", F32, [4, 1 << 18, 128]),
+        ("mk,nk", F32, [4, 1 << 16, 512]),
+        ("mk,nk", F32, [2, 1 << 14, 1 << 9]),
+        ("mk,nk", F32, [2, 1 << 14, 1 << 11]),
+        ("mk,kn", F32, [2, 1 << 14, 1 << 9]),
+        ("mk,kn", F32, [2, 1 << 14, 1 << 11]),
+        ("mk,kn", F32, [2, 1 << 12, 1 << 9]),
+        ("kn,km", F32, [3, 1 << 15, 1 << 9]),
     ] {
         let text = dot(letters, &[('b', 3), ('m', m), ('k', k), ('n', n)], [ty; 3]);
         let module = parse_module(&text).unwrap();

@@ -36,7 +36,7 @@ fn program(strategy: &str, body: &str, extent: usize, ty: &str) {
         &format!("ENTRY main {{ {body} }}\n"),
     ];
     let order = match ty {
-        "f32" | "bf16" => "TOTALORDER",
+        ty if ty.starts_with('f') || ty.starts_with('b') => "TOTALORDER",
         "u8" => "UNSIGNED",
         _ => "SIGNED",
     };
@@ -168,6 +168,24 @@ fn concatenations_of_many_operands() {
     );
 }
 
+/// Lanes at arbitrary places of a concatenation, all on one side of the boundary or on both.
+#[test]
+fn gathers_of_concatenations() {
+    programs(
+        "vector-loops",
+        &[
+            "x = $T[1] parameter(0) y = $T[99] parameter(1) places = s32[$E] parameter(2)
+             c = $T[100] concatenate(x, y), dimensions={0}
+             ROOT r = $T[$E] gather(c, places), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, \
+             index_vector_dim=1, slice_sizes={1}",
+            "x = $T[99] parameter(0) y = $T[5] parameter(1) places = s32[$E] parameter(2)
+             c = $T[104] concatenate(y, x), dimensions={0}
+             ROOT r = $T[$E] gather(c, places), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, \
+             index_vector_dim=1, slice_sizes={1}",
+        ],
+    );
+}
+
 #[test]
 fn concatenations_of_operands_with_several_work_items() {
     for body in [
@@ -195,6 +213,29 @@ fn transposes_and_reshapes() {
             "x = $T[$E,6] parameter(0) t = $T[6,$E] transpose(x), dimensions={1,0} ROOT r = $T[3,$2E] reshape(t)",
         ],
     );
+}
+
+/// Dimensions of one element in front, behind and between others, which have nothing on the other side.
+#[test]
+fn reshapes_that_add_and_drop_extents_of_one() {
+    for [from, to] in [
+        ["$E,1", "$E"],
+        ["$E", "$E,1"],
+        ["1,1,$E", "$E,1,1"],
+        ["3,1,$E,1,1", "1,3,$E"],
+        ["1,3,$E,1", "3,$E,1,1"],
+        ["3,$E,1,2", "1,$2E,3,1"],
+    ] {
+        let body = format!(
+            "x = $T[{from}] parameter(0) y = $T[{to}] parameter(1) t = $T[{to}] reshape(x)
+             f = $T[{to}] reverse(t), dimensions={{0}} ROOT r = $T[{to}] add(f, y)"
+        );
+        [1, 19].iter().for_each(|&extent| program("vector-", &body, extent, "f32"));
+    }
+    // The transpose needs the coordinate of the last dimension.
+    let body = "x = $T[1,$E] parameter(0) y = $T[$E] parameter(1) s = $T[$E,1] transpose(x), dimensions={1,0}
+        t = $T[$E] reshape(s) ROOT r = $T[$E] add(t, y)";
+    program("vector-", body, 19, "f32");
 }
 
 #[test]
@@ -248,6 +289,19 @@ fn reductions() {
              ROOT r = $T[3,4] reduce(x, z), dimensions={1}, to_apply=most",
         ],
     );
+}
+
+/// Few rows, which are cut into chunks for several threads: chunks of a vector of sums, and of thousands of elements.
+#[test]
+fn rows_in_chunks() {
+    let sums = "x = $T[2,8,$E] parameter(0) z = $T[] parameter(1)
+        ROOT r = $T[2,$E] reduce(x, z), dimensions={1}, to_apply=sum";
+    for (extent, ty) in [(64, "f32"), (65, "f32"), (300, "f32"), (300, "bf16")] {
+        program("vector-loops", sums, extent, ty);
+    }
+    let elements = "x = $T[3,$E] parameter(0) y = $T[2,$E] parameter(1) s = $T[2,$E] slice(x), slice={[1:3],[0:$E]}
+        t = $T[2,$E] reverse(s), dimensions={0} ROOT r = $T[2,$E] add(t, y)";
+    [4096, 4101].iter().for_each(|&extent| program("vector-loops", elements, extent, "f32"));
 }
 
 /// Reductions of rows whose results are used with the row's elements, which are expensive enough to be kept.
@@ -322,6 +376,8 @@ fn sorts() {
             program(strategy(extent), body, extent, "f32");
         }
         TYPES.iter().for_each(|ty| program(strategy(300), body, 300, ty));
+        // Less than a byte.
+        program(strategy(300), body, 300, "f4e2m1fn");
     }
 }
 
