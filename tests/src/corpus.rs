@@ -55,6 +55,10 @@ pub struct Info {
     /// Whether the sign of a zero is compared.
     #[serde(default)]
     pub signed_zero: bool,
+    /// Kind of a multi-device case: `replicas` or `partitions` (each device's own program), otherwise the notation of
+    /// the shardings of global values. Empty for one device.
+    #[serde(default)]
+    pub form: String,
     /// Number of replicas.
     #[serde(default = "one")]
     pub num_replicas: u32,

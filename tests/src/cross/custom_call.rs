@@ -66,6 +66,7 @@ pub fn case(folder: &Path) -> Result<Case> {
             rtol: 1e-5,
             atol: 1e-5,
             signed_zero: false,
+            form: String::new(),
             num_replicas: 1,
             num_partitions: 1,
         },

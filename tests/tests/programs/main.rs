@@ -4,6 +4,7 @@
 mod corpus;
 mod differential;
 mod fuzz_inputs;
+mod multi_device;
 mod mutations;
 mod regressions;
 mod text;

@@ -5,6 +5,8 @@
 //! instructions. [`ScalarFunction`] runs small called computations (reducers, comparators) element by element without
 //! creating literals.
 
+mod device;
+pub mod grid;
 pub(crate) mod parallel;
 mod plan;
 mod random_state;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use device::Device;
 use plan::{Access, Plan, Step};
 pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
@@ -40,6 +43,17 @@ const STACK_BYTES: usize = 4 << 20;
 ///
 /// An error names the first argument that does not fit, and both shapes.
 pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
+    check_arguments(module, &arguments)?;
+    Evaluator::new(module).with_threads(available_threads()).call_entry(arguments)
+}
+
+/// Returns the number of threads that the machine runs at a time.
+fn available_threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Checks number and shapes of the entry's arguments.
+fn check_arguments(module: &Module, arguments: &[Literal]) -> Result<()> {
     let entry = module.entry();
     let parameters: Vec<_> = entry.parameters().iter().map(|&p| &entry[p]).collect();
     if parameters.len() != arguments.len() {
@@ -50,7 +64,7 @@ pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
             arguments.len()
         )));
     }
-    for (i, (parameter, argument)) in parameters.iter().zip(&arguments).enumerate() {
+    for (i, (parameter, argument)) in parameters.iter().zip(arguments).enumerate() {
         if !sizes::fits(argument.shape(), parameter.shape()) {
             return Err(Error::invalid_argument(format!(
                 "argument {i} ({}) of module {} must be {}, it is {}",
@@ -61,8 +75,7 @@ pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
             )));
         }
     }
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    Evaluator::new(module).with_threads(threads).call_entry(arguments)
+    Ok(())
 }
 
 /// Runner of computations of a verified module on literals.
@@ -80,6 +93,8 @@ pub struct Evaluator<'m> {
     cancelled: Option<Arc<AtomicBool>>,
     custom_calls: Cow<'m, CustomCallRegistry>,
     random: RandomState,
+    /// Device of a grid that this evaluator runs; `None` if it is the only device.
+    device: Option<Device<'m>>,
     /// Whether the propagating error already names the instruction that failed.
     blamed: bool,
 }
@@ -97,6 +112,7 @@ impl<'m> Evaluator<'m> {
             cancelled: None,
             custom_calls: Cow::default(),
             random: RandomState::new(),
+            device: None,
             blamed: false,
         }
     }
@@ -138,6 +154,22 @@ impl<'m> Evaluator<'m> {
     /// Returns the instruction whose evaluation began last.
     pub(crate) fn instruction(&self) -> Option<&'m Instruction> {
         self.current.map(|(computation, id)| &computation[id])
+    }
+
+    /// Makes this the evaluator of a device of a grid.
+    fn on_device(mut self, device: Device<'m>) -> Evaluator<'m> {
+        self.device = Some(device);
+        self
+    }
+
+    /// Returns the device of a grid that this evaluator runs; `None` if it is the only device.
+    pub(crate) fn device(&self) -> Option<&Device<'m>> {
+        self.device.as_ref()
+    }
+
+    /// Returns the instruction whose evaluation began last, and its computation.
+    pub(crate) fn position(&self) -> Result<(&'m Computation, InstrId)> {
+        self.current.ok_or_else(|| Error::internal("no instruction is being evaluated"))
     }
 
     /// Draws random numbers from `state`; by default, an evaluator has its own counter in its initial state.

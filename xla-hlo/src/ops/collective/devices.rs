@@ -1,10 +1,13 @@
 //! Devices that take part in a collective, computed from the replica or partition ids in its attributes.
 
+use std::collections::BTreeSet;
+
+use super::super::checks::ensure;
 use super::attributes::{EXCHANGE, PARTS, RAGGED, REDUCE, ROOTED};
 use super::participants::{GroupMode, Participants, Rules};
 use super::{AllGather, AllReduce, Collective, CollectivePermute};
 use crate::sdy::product;
-use crate::{ModuleAttributes, Result};
+use crate::{Error, ModuleAttributes, Result};
 
 /// Numbers of replicas and partitions of a program; a device id is `replica * partitions + partition`.
 struct Devices {
@@ -20,6 +23,7 @@ impl Devices {
         Ok(Devices { replicas: replicas as i64, partitions: partitions as i64 })
     }
 
+    /// Returns the groups as device ids. Fails if they break a rule or name an id that the program does not have.
     fn groups(&self, participants: &Participants, rules: Rules) -> Result<Vec<Vec<i64>>> {
         let mode = participants.mode(rules)?;
         let everyone = match mode {
@@ -31,6 +35,12 @@ impl Devices {
             true => vec![(0..everyone).collect()],
             false => participants.groups.listed()?,
         };
+        if let Some(id) = groups.iter().flatten().find(|&&id| id >= everyone) {
+            let (id, members) = (*id, mode.members());
+            return Err(Error::invalid_argument(format!(
+                "replica_groups names {id}, the module has {everyone} {members}"
+            )));
+        }
         let map = |f: &dyn Fn(i64) -> i64| groups.iter().map(|group| group.iter().map(|&n| f(n)).collect()).collect();
         Ok(match mode {
             GroupMode::FlattenedId => groups,
@@ -72,16 +82,54 @@ impl Collective {
     /// device id is `replica * partitions + partition`. Empty for operations without groups.
     pub fn device_groups(&self, attributes: &ModuleAttributes) -> Result<Vec<Vec<i64>>> {
         match self.participants() {
-            Some((participants, rules)) => Devices::of(attributes)?.groups(participants, rules),
+            Some((participants, rules)) => {
+                participants.check(attributes, rules)?;
+                Devices::of(attributes)?.groups(participants, rules)
+            }
             None => Ok(Vec::new()),
         }
     }
+
+    /// Returns the sets of devices that wait for each other, each in the order of its group. A collective-permute
+    /// connects the devices of a chain of pairs, in ascending order. All other devices execute the operation alone.
+    pub(crate) fn meetings(&self, attributes: &ModuleAttributes) -> Result<Vec<Vec<usize>>> {
+        let groups = match self {
+            Collective::CollectivePermute(op) => connected(&op.device_pairs(attributes)?),
+            op => op.device_groups(attributes)?,
+        };
+        // Ids are not negative: they are below the number of devices, and `check` has refused negative ones.
+        Ok(groups.into_iter().map(|group| group.into_iter().map(|device| device as usize).collect()).collect())
+    }
+}
+
+/// Returns the connected components of a graph, each in ascending order.
+fn connected(pairs: &[(i64, i64)]) -> Vec<Vec<i64>> {
+    let mut components: Vec<BTreeSet<i64>> = Vec::new();
+    for &(from, to) in pairs {
+        let mut joined = BTreeSet::from([from, to]);
+        components.retain(|component| {
+            let is_apart = component.is_disjoint(&joined);
+            if !is_apart {
+                joined.extend(component);
+            }
+            is_apart
+        });
+        components.push(joined);
+    }
+    components.into_iter().map(|component| component.into_iter().collect()).collect()
 }
 
 impl CollectivePermute {
-    /// Returns the pairs of sending and receiving devices.
+    /// Returns the pairs of sending and receiving devices. Fails if a pair names an id that the program does not have.
     pub fn device_pairs(&self, attributes: &ModuleAttributes) -> Result<Vec<(i64, i64)>> {
         let devices = Devices::of(attributes)?;
+        let (count, members) = match self.channel_id {
+            Some(_) => (devices.partitions, GroupMode::CrossPartition.members()),
+            None => (devices.replicas, GroupMode::CrossReplica.members()),
+        };
+        for &id in self.pairs.iter().flatten() {
+            ensure!((0..count).contains(&id), "source_target_pairs names {id}, the module has {count} {members}");
+        }
         let pairs = || self.pairs.iter().filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
         let (others, own) = match self.channel_id {
             Some(_) => ((0..devices.replicas), (devices.partitions, 1)),

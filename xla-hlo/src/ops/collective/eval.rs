@@ -1,10 +1,11 @@
-//! Evaluator of collectives on one device.
+//! Evaluator of collectives on one device, and of the part of each device in a collective among several.
 
-use super::super::checks::{self, ensure};
-use super::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};
+use super::super::checks;
+use super::ragged::exchange_rows;
+use super::slices::{SentSlice, place_slices, sent_slices};
+use super::{AllGather, AllReduce, Collective, CollectiveDone, Participants};
 use crate::eval::Evaluator;
 use crate::ops::OpRules as _;
-use crate::shape::{IndexIter, linear_index};
 use crate::{ElementType, Error, Literal, Module, Result, Scalar, Shape};
 
 /// Result of a collective that runs on one device.
@@ -59,7 +60,7 @@ impl Collective {
                     op.pairs.iter().filter(|pair| pair.contains(&0)).partition(|pair| pair[..] == [0, 0]);
                 let is_sent = !own.is_empty();
                 if is_sent && !others.is_empty() {
-                    let message = "collective-permute of slices is not implemented for pairs that copy to this device and to others";
+                    let message = "collective-permute of slices by several pairs, to this device and to others";
                     return Err(Error::unimplemented(message));
                 }
                 match (operands, is_sent) {
@@ -124,47 +125,42 @@ pub(super) fn evaluate(
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    let (sent, result) =
-        match op.on_one_device(ev.module(), &operands.iter().map(Literal::shape).collect::<Vec<_>>())? {
-            OnOneDevice::Number => return Ok(Literal::scalar(ElementType::U32, Scalar::Unsigned(0))),
-            OnOneDevice::Done => return done(operands),
-            OnOneDevice::PassedOn(count) => {
-                let data = together(op, operands[..count].to_vec());
-                (data.clone(), data)
-            }
-            OnOneDevice::Zeros(count) => {
-                let data = together(op, operands[..count].to_vec());
-                let zeros = Literal::zeros_of(data.shape())?;
-                (data, zeros)
-            }
-            OnOneDevice::Slices(slices) => {
-                let result = place_slices(&slices, &operands)?;
-                (operands[0].clone(), result)
-            }
-            OnOneDevice::Rows => {
-                let result = exchange_rows(&operands)?;
-                (operands[0].clone(), result)
-            }
-        };
-    check_size(op, &result, shape)?;
+    let result = match ev.device() {
+        Some(device) => match op {
+            Collective::ReplicaId => return Ok(number(device.replica)),
+            Collective::PartitionId => return Ok(number(device.partition)),
+            Collective::Done(kind) => return done(*kind, operands),
+            op => together(op, device.meet(ev.position()?, operands.clone())?),
+        },
+        None => match op.on_one_device(ev.module(), &operands.iter().map(Literal::shape).collect::<Vec<_>>())? {
+            OnOneDevice::Number => return Ok(number(0)),
+            OnOneDevice::Done => return done(CollectiveDone::AllGather, operands),
+            OnOneDevice::PassedOn(count) => together(op, operands[..count].to_vec()),
+            OnOneDevice::Zeros(count) => Literal::zeros_of(together(op, operands[..count].to_vec()).shape())?,
+            OnOneDevice::Slices(slices) => place_slices(&slices, &operands, &operands)?,
+            OnOneDevice::Rows => together(op, exchange_rows(std::slice::from_ref(&operands))?.remove(0)),
+        },
+    };
+    check_size(op, &result, shape, ev.device().is_none())?;
     if !op.returns_operands() {
         return Ok(result);
     }
-    let mut elements = vec![sent, result];
+    let mut elements = vec![sent(op, operands)?, result];
     for state in shape.as_tuple().and_then(|elements| elements.get(2..)).unwrap_or_default() {
         elements.push(Literal::zeros_of(state)?);
     }
     Ok(Literal::tuple(elements))
 }
 
-/// Checks the result shape, since a program that declares no devices may have shapes meant for several.
-fn check_size(op: &Collective, result: &Literal, shape: &Shape) -> Result<()> {
+/// Checks the result shape, since a program may have shapes meant for another number of devices.
+fn check_size(op: &Collective, result: &Literal, shape: &Shape, is_alone: bool) -> Result<()> {
     let expected = if op.returns_operands() { shape.subshape(&[1]) } else { Some(shape) };
     if expected.is_some_and(|expected| expected.compatible(result.shape())) {
         return Ok(());
     }
     let said = shape.without_layout();
-    Err(Error::invalid_argument(format!("{} has shape {} on one device, not {said}", op.opcode(), result.shape())))
+    let devices = if is_alone { "on one device" } else { "among these devices" };
+    Err(Error::invalid_argument(format!("{} has shape {} {devices}, not {said}", op.opcode(), result.shape())))
 }
 
 /// Returns a single array as it is, unless the operation always returns a tuple; otherwise a tuple of the arrays.
@@ -172,113 +168,30 @@ fn together(op: &Collective, mut arrays: Vec<Literal>) -> Literal {
     if arrays.len() == 1 && !op.returns_tuple() { arrays.remove(0) } else { Literal::tuple(arrays) }
 }
 
-/// Returns element 1 of the start operation, which is its result.
-fn done(operands: Vec<Literal>) -> Result<Literal> {
-    let start = operands.into_iter().next().ok_or_else(checks::missing_operand)?;
-    start.into_elements().into_iter().nth(1).ok_or_else(|| Error::internal("the start operation has no result"))
+/// Returns the operands as element 0 of a start operation's result.
+fn sent(op: &Collective, operands: Vec<Literal>) -> Result<Literal> {
+    match op {
+        Collective::CollectivePermute(permute) if permute.is_in_place() => first(operands),
+        op => Ok(together(op, operands)),
+    }
 }
 
-/// Copies slices of operand 0 over operand 1. Start indices are clamped so that each slice is in bounds.
-fn place_slices(slices: &[SentSlice], operands: &[Literal]) -> Result<Literal> {
-    let [input, output, inputs_at, outputs_at] = operands else { return Err(checks::missing_operand()) };
-    let is_tuple = matches!(output.shape(), Shape::Tuple(_));
-    let from: Vec<&Literal> = input.leaves();
-    let mut to: Vec<Literal> = output.leaves().into_iter().cloned().collect();
-    let (inputs_at, outputs_at) = (inputs_at.leaves(), outputs_at.leaves());
-    for sent in slices {
-        let (source, target) = (from[sent.array], &mut to[sent.array]);
-        let place = |at: &[&Literal], dims: &[usize]| -> Vec<usize> {
-            let coordinates = at[sent.first_place..].iter().zip(dims).zip(&sent.sizes);
-            let clamped = coordinates.map(|((at, &dim), &size)| {
-                at.get(0).as_i128().unwrap_or_default().clamp(0, dim.saturating_sub(size) as i128) as usize
-            });
-            clamped.collect()
-        };
-        let read_at = place(&inputs_at, source.array_shape().dims());
-        let write_at = place(&outputs_at, target.array_shape().dims());
-        let (from_dims, to_dims) = (source.array_shape().dims().to_vec(), target.array_shape().dims().to_vec());
-        let mut offsets = IndexIter::new(&sent.sizes);
-        while let Some(offset) = offsets.next_index() {
-            let at = |base: &[usize]| -> Vec<usize> { base.iter().zip(offset).map(|(b, o)| b + o).collect() };
-            let value = source.get(linear_index(&from_dims, &at(&read_at)));
-            target.set(linear_index(&to_dims, &at(&write_at)), value);
+/// Returns the result of the start operation.
+fn done(kind: CollectiveDone, operands: Vec<Literal>) -> Result<Literal> {
+    let start = first(operands)?;
+    match kind {
+        CollectiveDone::AllReduce => Ok(start),
+        CollectiveDone::AllGather | CollectiveDone::CollectivePermute => {
+            let result = start.into_elements().into_iter().nth(1);
+            result.ok_or_else(|| Error::internal("the start operation has no result"))
         }
     }
-    Ok(if is_tuple { Literal::tuple(to) } else { to.remove(0) })
 }
 
-/// Copies rows of operand 0 over operand 1, in the order of the list entries. Rows out of bounds of either array are
-/// skipped.
-fn exchange_rows(operands: &[Literal]) -> Result<Literal> {
-    let [input, output, read_at, sizes, write_at, _] = operands else { return Err(checks::missing_operand()) };
-    let mut result = output.clone();
-    let rows = |literal: &Literal| literal.array_shape().dims()[0] as i128;
-    let (from_rows, to_rows) = (rows(input), rows(output));
-    if from_rows == 0 || to_rows == 0 {
-        return Ok(result);
-    }
-    let row_bytes = input.bytes().len() / from_rows as usize;
-    let number = |literal: &Literal, i: usize| literal.get(i).as_i128().unwrap_or_default();
-    for entry in 0..sizes.array_shape().element_count() {
-        let (read_at, write_at) = (number(read_at, entry), number(write_at, entry));
-        // Only these rows are in bounds of both arrays, however large the numbers are.
-        let first = 0.max(-read_at).max(-write_at);
-        let end = number(sizes, entry).min(from_rows - read_at).min(to_rows - write_at);
-        for row in first..end {
-            let (from, to) = ((read_at + row) as usize * row_bytes, (write_at + row) as usize * row_bytes);
-            let bytes = input.bytes()[from..from + row_bytes].to_vec();
-            result.bytes_mut()[to..to + row_bytes].copy_from_slice(&bytes);
-        }
-    }
-    Ok(result)
+fn first(operands: Vec<Literal>) -> Result<Literal> {
+    operands.into_iter().next().ok_or_else(checks::missing_operand)
 }
 
-/// A slice sent by a collective-permute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SentSlice {
-    /// Leaf index of the array, in both operand 0 and operand 1.
-    pub array: usize,
-    /// Index of the slice's first start index among the leaves of operands 2 and 3, which hold one scalar for each
-    /// dimension.
-    pub first_place: usize,
-    /// Size of the slice along each dimension.
-    pub sizes: Vec<usize>,
-}
-
-/// Returns the slices that an in-place permute reads from or writes to `arrays`. `places` holds their start indices:
-/// scalars for one array and one slice, otherwise tuples of them.
-pub(super) fn sent_slices(op: &CollectivePermute, arrays: &Shape, places: &Shape) -> Result<Vec<SentSlice>> {
-    let leaves = arrays.leaves();
-    let groups: Vec<&Shape> = match (arrays, places) {
-        (Shape::Tuple(_), Shape::Tuple(elements)) => elements.iter().collect(),
-        _ => vec![places],
-    };
-    ensure!(groups.len() == leaves.len(), "{places} must have indices for each array of {arrays}");
-    let mut slices: Vec<SentSlice> = Vec::new();
-    let mut first_place = 0;
-    for (array, ((_, leaf), group)) in leaves.iter().zip(groups).enumerate() {
-        let dims = leaf.expect_array()?.dims();
-        let scalars = group.leaves();
-        for (_, scalar) in &scalars {
-            let fits = scalar.as_array().is_some_and(|a| a.is_scalar() && a.element_type().is_integer());
-            ensure!(fits, "slice indices must be integers, one is {scalar}");
-        }
-        let count = if dims.is_empty() { 0 } else { scalars.len() / dims.len() };
-        ensure!(count > 0 && count * dims.len() == scalars.len(), "{group} must have indices into {leaf}");
-        for _ in 0..count {
-            let sizes = op.slice_sizes.get(slices.len()).map(Vec::as_slice).unwrap_or_default();
-            let sizes: Vec<usize> = sizes.iter().filter_map(|&s| usize::try_from(s).ok()).collect();
-            let fits = sizes.len() == dims.len() && sizes.iter().zip(dims).all(|(size, dim)| size <= dim);
-            ensure!(fits, "slice_sizes must have a size that fits {leaf} for each of its slices");
-            slices.push(SentSlice { array, first_place, sizes });
-            first_place += dims.len();
-        }
-    }
-    ensure!(
-        slices.len() == op.slice_sizes.len(),
-        "there are {} slice_sizes for {} slices",
-        op.slice_sizes.len(),
-        slices.len()
-    );
-    Ok(slices)
+fn number(id: usize) -> Literal {
+    Literal::scalar(ElementType::U32, Scalar::Unsigned(id as u64))
 }

@@ -1,19 +1,24 @@
 //! Collectives, partition ids and replica ids.
 
+mod among;
 mod attributes;
 mod devices;
 mod eval;
 mod groups;
 mod participants;
 mod proto;
+mod ragged;
 mod shape;
+mod slices;
 #[cfg(test)]
 mod tests;
 
-pub use eval::{OnOneDevice, SentSlice};
+pub(crate) use among::exchange;
+pub use eval::OnOneDevice;
 pub use groups::{IotaGroups, MeshGroups, ReplicaGroups};
 pub(in crate::ops) use participants::check_channel;
 pub use participants::{GroupMode, Participants};
+pub use slices::SentSlice;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

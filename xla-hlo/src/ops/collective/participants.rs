@@ -116,7 +116,7 @@ impl Participants {
 }
 
 impl GroupMode {
-    fn members(self) -> &'static str {
+    pub(super) fn members(self) -> &'static str {
         match self {
             GroupMode::CrossReplica | GroupMode::CrossReplicaAndPartition => "replicas",
             GroupMode::CrossPartition => "partitions",

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::super::checks::{self, ensure};
 use super::attributes::{EXCHANGE, PARTS, RAGGED, REDUCE, ROOTED};
-use super::eval::sent_slices;
 use super::participants::{Rules, check_channel};
+use super::slices::sent_slices;
 use super::{AllGather, Collective, CollectiveDone, CollectivePermute};
 use crate::ops::ShapeContext;
 use crate::{ArrayShape, CompId, ElementType, Error, Result, Shape};
