@@ -25,7 +25,7 @@ pub(super) fn sent_slices(op: &CollectivePermute, arrays: &Shape, places: &Shape
         (Shape::Tuple(_), Shape::Tuple(elements)) => elements.iter().collect(),
         _ => vec![places],
     };
-    ensure!(groups.len() == leaves.len(), "{places} must hold places in each array of {arrays}");
+    ensure!(groups.len() == leaves.len(), "{places} must have indices for each array of {arrays}");
     let mut slices: Vec<SentSlice> = Vec::new();
     let mut first_place = 0;
     for (array, ((_, leaf), group)) in leaves.iter().zip(groups).enumerate() {
@@ -33,22 +33,22 @@ pub(super) fn sent_slices(op: &CollectivePermute, arrays: &Shape, places: &Shape
         let scalars = group.leaves();
         for (_, scalar) in &scalars {
             let fits = scalar.as_array().is_some_and(|a| a.is_scalar() && a.element_type().is_integer());
-            ensure!(fits, "places must be integers, one is {scalar}");
+            ensure!(fits, "slice indices must be integers, one is {scalar}");
         }
         let count = if dims.is_empty() { 0 } else { scalars.len() / dims.len() };
-        ensure!(count > 0 && count * dims.len() == scalars.len(), "{group} must hold places in {leaf}");
+        ensure!(count > 0 && count * dims.len() == scalars.len(), "{group} must have indices into {leaf}");
         for _ in 0..count {
             let sizes = op.slice_sizes.get(slices.len()).map(Vec::as_slice).unwrap_or_default();
             let sizes: Vec<usize> = sizes.iter().filter_map(|&s| usize::try_from(s).ok()).collect();
             let fits = sizes.len() == dims.len() && sizes.iter().zip(dims).all(|(size, dim)| size <= dim);
-            ensure!(fits, "slice_sizes must name a slice that fits {leaf} for each place in it");
+            ensure!(fits, "slice_sizes must have a size that fits {leaf} for each of its slices");
             slices.push(SentSlice { array, first_place, sizes });
             first_place += dims.len();
         }
     }
     ensure!(
         slices.len() == op.slice_sizes.len(),
-        "there are {} slice_sizes for {} places",
+        "there are {} slice_sizes for {} slices",
         op.slice_sizes.len(),
         slices.len()
     );
