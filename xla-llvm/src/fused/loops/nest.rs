@@ -116,8 +116,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.partial_turn(Range { start: middle, ..range }, carried, body)
     }
 
-    /// Emits a loop without carried values whose iterations all have a mask, so that a large body is emitted once; returns
-    /// `false` if [`FusedEmitter::for_each`] would emit it once, or if masked accesses are branches.
+    /// Emits a loop without carried values whose iterations all have a mask, so that a large body is emitted once.
+    /// Returns `false` if [`FusedEmitter::for_each`] would emit it once, or if masked accesses are branches.
     pub(crate) fn for_each_masked(
         &mut self,
         range: Range<'e, 'ctx>,

@@ -17,8 +17,8 @@ pub(crate) struct PointerTable<'ctx> {
 }
 
 impl<'ctx> PointerTable<'ctx> {
-    /// Adds a table to the function that is being emitted. Each row has the numbers of `pointers` pointers, and then other
-    /// words. `name` identifies the table in the function.
+    /// Adds a table to the function that is being emitted. Each row has the numbers of `pointers` pointers, and then
+    /// other words. `name` identifies the table in the function.
     pub fn new(s: &FusedEmitter<'_, 'ctx, '_>, name: &str, mut rows: Vec<Vec<u64>>, pointers: usize) -> Result<Self> {
         let function = s.current_block()?.get_parent();
         let parameter = function.and_then(|function| function.get_first_param());

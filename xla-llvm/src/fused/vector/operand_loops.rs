@@ -1,7 +1,7 @@
 //! Operand loops: a concatenation of many operands on a CPU, with a loop nest per kind of operand.
 //!
-//! Each operand is a part of the result that loops of its own compute, without a branch per element. Operands with equal
-//! code share it: the code runs in a loop over a constant table of their pointers and of their offsets in the result.
+//! Each operand is a part of the result that loops of its own compute, without a branch per element. Operands with
+//! equal code share it: the code runs in a loop over a constant table of their pointers and of their offsets in the result.
 
 use std::collections::HashMap;
 use std::fmt;
