@@ -85,8 +85,7 @@ mod tests {
         let mut module = parse_module(TEXT).unwrap();
         let schedule = at_rest("schedule", &TargetProfile::able(), &mut module);
         assert!(schedule.is_ok(), "{schedule:?}");
-        let shared = "f { x = f32[] parameter(0)\n ROOT y = f32[] negate(x) }
-            ENTRY main { x = f32[] parameter(0)\n a = f32[] call(x), to_apply=f\n ROOT b = f32[] call(a), to_apply=f }";
+        let shared = include_str!("programs/passes_that_want_others_in_front_say_so.hlo");
         let refused = at_rest("schedule", &TargetProfile::able(), &mut parse_module(shared).unwrap());
         assert!(matches!(refused, Err(Error::FailedPrecondition(_))), "{refused:?}");
     }

@@ -1,8 +1,9 @@
 //! Program with its arguments as one file of HLO text, in which a failing program can be kept.
 //!
-//! In addition to the executed computations, the file has two that are never called: `inputs` returns the arguments.
-//! `tolerances` returns `f64[n,3]`: for each of the `n` results a relative tolerance, an absolute tolerance, and 1 if
-//! the sign of a zero is compared. (With `f64[n,2]` it is compared if both tolerances are 0.)
+//! In addition to the executed computations, the file may have two that are never called: `inputs` returns the
+//! arguments; without it, they are those of [`input`]. `tolerances` returns `f64[n,3]`: for each of the `n` results a relative tolerance, an absolute tolerance, and 1 if
+//! the sign of a zero is compared. (With `f64[n,2]` it is compared if both tolerances are 0.) Without it, results may
+//! differ by [`TOLERANCE`], and the signs of zeros are compared.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,6 +17,7 @@ use xla_hlo::{
     ParameterLeaf, Scalar, Shape,
 };
 
+use crate::agreement::{TOLERANCE, input};
 use crate::generate::Numbers;
 use crate::rounding::measure;
 
@@ -91,13 +93,21 @@ impl Program {
     /// Parses the text of [`Program::to_text`].
     pub fn from_text(text: &str) -> Result<Program> {
         let mut module = parse_module(text)?;
-        let arguments = take(&mut module, "inputs")?;
-        let tolerances = take(&mut module, "tolerances")?;
+        let (inputs, tolerances) = (take(&mut module, "inputs")?, take(&mut module, "tolerances")?);
         let entry = module.entry();
         let root = entry.root();
         let outputs = match entry[root].op() {
             Op::Tuple(_) => entry[root].operands().to_vec(),
             _ => vec![root],
+        };
+        let arguments = match inputs {
+            Some(arguments) => arguments,
+            None => entry.parameters().iter().enumerate().map(|(i, &id)| input(entry[id].shape(), i)).collect(),
+        };
+        let Some(tolerances) = tolerances else {
+            let known = Known::Tolerance(Tolerance { rtol: TOLERANCE, atol: TOLERANCE, signed_zero: true });
+            let known = outputs.iter().map(|&id| (id, known)).collect();
+            return Ok(Program { module, arguments, outputs, known });
         };
         let [tolerances] = &tolerances[..] else {
             return Err(Error::invalid_argument("the computation tolerances must give one array"));
@@ -248,11 +258,10 @@ fn constants(name: &str, literals: &[Literal]) -> Computation {
     computation
 }
 
-/// Removes a computation by name and returns its results.
-fn take(module: &mut Module, name: &str) -> Result<Vec<Literal>> {
-    let missing = || Error::invalid_argument(format!("the module has no computation {name}"));
-    let id = module.find(name).ok_or_else(missing)?;
+/// Removes a computation by name and returns its results; `None` if there is none.
+fn take(module: &mut Module, name: &str) -> Result<Option<Vec<Literal>>> {
+    let Some(id) = module.find(name) else { return Ok(None) };
     let values = Evaluator::new(module).call(id, Vec::new())?.into_elements();
     module.remove(id)?;
-    Ok(values)
+    Ok(Some(values))
 }

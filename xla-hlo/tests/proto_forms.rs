@@ -40,9 +40,7 @@ fn edited(text: &str, change: impl FnOnce(&mut HloModuleProto)) -> Vec<u8> {
     proto.encode_to_vec()
 }
 
-const CALLS: &str = "HloModule m\nf { p = f32[] parameter(0) ROOT q = f32[] negate(p) }\n\
-     g { r = f32[] parameter(0) ROOT s = f32[] call(r), to_apply=f }\n\
-     ENTRY e { a = f32[] parameter(0) ROOT b = f32[] call(a), to_apply=g }";
+const CALLS: &str = include_str!("programs/calls.hlo");
 
 #[test]
 fn messages_around_a_module_are_taken_off() {
@@ -116,24 +114,12 @@ fn names_that_text_cannot_spell_are_changed() {
 
 #[test]
 fn names_differ_in_the_whole_message() {
-    insta::assert_snapshot!(round_trip(
-        "f { a = f32[] parameter(0) ROOT b.1 = f32[] negate(a) }\n\
-         ENTRY e { a = f32[] parameter(0) b.1 = f32[] call(a), to_apply=f ROOT b = f32[] add(a, b.1) }"
-    ));
+    insta::assert_snapshot!(round_trip(include_str!("programs/names_differ_in_the_whole_message.hlo")));
 }
 
 #[test]
 fn headers() {
-    insta::assert_snapshot!(round_trip(
-        "HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, must-alias), {1}: (1, {}) }, \
-         buffer_donor={ (0, {}) }, frontend_attributes={a=\"b\",c={\"d\": 1}}, \
-         entry_computation_layout={(f32[2]{0:S(5)}, f32[])->(f32[2]{0:T(8,128)(2,1)}, f32[])}\n\
-         FileNames 1 \"a.py\" FunctionNames 1 \"f\" 2 \"g\" \
-         FileLocations 1 {file_name_id=1 function_name_id=2 line=3 end_line=4 column=5 end_column=6} \
-         StackFrames 1 {file_location_id=1 parent_frame_id=1} 2 {file_location_id=1 parent_frame_id=2}\n\
-         f { p = f32[] parameter(0) ROOT q = f32[] negate(p) }, execution_thread=\"host\"\n\
-         ENTRY e { a = f32[2] parameter(0) b = f32[] parameter(1) ROOT t = (f32[2], f32[]) tuple(a, b) }"
-    ));
+    insta::assert_snapshot!(round_trip(include_str!("programs/headers.hlo")));
 }
 
 #[test]

@@ -156,44 +156,12 @@ fn many_parameters_and_results_take_a_frame_of_constant_size() {
 
 #[test]
 fn elementwise_operations_and_movement() {
-    agrees(
-        "HloModule chain
-        ENTRY main {
-          x = f32[37,5] parameter(0)
-          y = f32[5,37] parameter(1)
-          t = f32[37,5] transpose(y), dimensions={1,0}
-          s = f32[37,5] add(x, t)
-          h = f32[37,5] tanh(s)
-          c = f32[5] constant({1, -2, 3.5, 0, 7})
-          b = f32[37,5] broadcast(c), dimensions={1}
-          ROOT r = f32[37,5] multiply(h, b)
-        }",
-    );
+    agrees(include_str!("../../../tests/conformance/programs/kernels/tanh_of_a_sum_with_a_transpose.hlo"));
 }
 
 #[test]
 fn rows_that_are_kept_in_scratch_memory() {
-    agrees(
-        "HloModule softmax
-        max { a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT c = f32[] maximum(a, b) }
-        sum { a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT c = f32[] add(a, b) }
-        ENTRY main {
-          x = f32[9,3000] parameter(0)
-          low = f32[] constant(-inf)
-          zero = f32[] constant(0)
-          m = f32[9] reduce(x, low), dimensions={1}, to_apply=max
-          mb = f32[9,3000] broadcast(m), dimensions={0}
-          d = f32[9,3000] subtract(x, mb)
-          e = f32[9,3000] exponential(d)
-          s = f32[9] reduce(e, zero), dimensions={1}, to_apply=sum
-          sb = f32[9,3000] broadcast(s), dimensions={0}
-          ROOT r = f32[9,3000] divide(e, sb)
-        }",
-    );
+    agrees(include_str!("../../../tests/conformance/programs/kernels/softmax_over_rows_of_3000.hlo"));
 }
 
 /// If masks are branches, the last columns are computed one by one; the sum of each used to overwrite its
@@ -217,82 +185,21 @@ fn sums_of_columns_that_fill_no_vector() {
 
 #[test]
 fn loops_branches_and_several_results() {
-    agrees(
-        "HloModule control
-        test { s = (s32[], f64[3]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          n = s32[] constant(5)
-          ROOT r = pred[] compare(i, n), direction=LT }
-        step { s = (s32[], f64[3]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          x = f64[3] get-tuple-element(s), index=1
-          one = s32[] constant(1)
-          j = s32[] add(i, one)
-          y = f64[3] cosine(x)
-          ROOT r = (s32[], f64[3]) tuple(j, y) }
-        yes { x = f64[3] parameter(0)
-          ROOT r = f64[3] negate(x) }
-        no { x = f64[3] parameter(0)
-          ROOT r = f64[3] sine(x) }
-        ENTRY main {
-          p = pred[] parameter(0)
-          x = f64[3] parameter(1)
-          zero = s32[] constant(0)
-          s = (s32[], f64[3]) tuple(zero, x)
-          w = (s32[], f64[3]) while(s), condition=test, body=step
-          y = f64[3] get-tuple-element(w), index=1
-          c = f64[3] conditional(p, y, y), true_computation=yes, false_computation=no
-          k = s16[4] constant({1, -2, 300, -32768})
-          ROOT r = (f64[3], f64[3], s16[4], f64[3]) tuple(c, y, k, x)
-        }",
-    );
+    agrees(include_str!("../../../tests/conformance/programs/kernels/results_of_a_loop_and_a_conditional.hlo"));
 }
 
 #[test]
 fn contractions_without_a_library() {
-    agrees(
-        "HloModule matmul
-        ENTRY main {
-          x = f32[33,70] parameter(0)
-          w = f32[70,45] parameter(1)
-          d = f32[33,45] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          z = f32[] constant(0)
-          zb = f32[33,45] broadcast(z), dimensions={}
-          ROOT r = f32[33,45] maximum(d, zb)
-        }",
-    );
+    agrees(include_str!("../../../tests/conformance/programs/kernels/matmul_with_relu.hlo"));
 }
 
 #[test]
 fn narrow_floats_and_complex_numbers() {
-    agrees(
-        "HloModule formats
-        ENTRY main {
-          h = f16[11] parameter(0)
-          b = bf16[11] parameter(1)
-          c = c64[11] parameter(2)
-          q = f8e4m3fn[11] parameter(3)
-          d = f64[11] convert(h)
-          e = f16[11] convert(d)
-          f = f32[11] convert(b)
-          g = f32[11] convert(q)
-          s = f32[11] add(f, g)
-          t = bf16[11] convert(s)
-          u = c64[11] multiply(c, c)
-          ROOT r = (f16[11], bf16[11], c64[11]) tuple(e, t, u)
-        }",
-    );
+    agrees(include_str!("../../../tests/conformance/programs/kernels/conversions_of_narrow_floats.hlo"));
 }
 
 /// State that a step updates in place, in a slice.
-const STEP: &str = "HloModule step, input_output_alias={ {0}: (0, {}, must-alias) }
-    ENTRY main {
-      state = f32[16] parameter(0)
-      piece = f32[2] parameter(1)
-      at = s32[] parameter(2)
-      next = f32[16] dynamic-update-slice(state, piece, at)
-      ROOT r = (f32[16], s32[]) tuple(next, at)
-    }";
+const STEP: &str = include_str!("programs/step.hlo");
 
 #[test]
 fn aliased_arguments_are_updated_in_place() {
@@ -331,13 +238,7 @@ int main() {
 
 #[test]
 fn calls_are_checked_before_anything_is_written() {
-    let text = "HloModule checked
-        ENTRY main {
-          x = f32[6] parameter(0)
-          r = f32[6] reverse(x), dimensions={0}
-          s = f32[6] sine(r)
-          ROOT t = f32[6] reverse(s), dimensions={0}
-        }";
+    let text = include_str!("programs/calls_are_checked_before_anything_is_written.hlo");
     let files = compile(text, &AotCompilationOptions { symbols: vec!["f".to_string()], ..Default::default() }).unwrap();
     let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
     let arena = &description["programs"][0]["arena"];
@@ -377,19 +278,7 @@ int main(void) {
 
 #[test]
 fn a_loop_is_left_when_the_call_is_cancelled() {
-    let text = "HloModule endless
-        test { s = s32[] parameter(0)
-          n = s32[] constant(0)
-          ROOT r = pred[] compare(s, n), direction=GE }
-        step { s = s32[] parameter(0)
-          two = s32[] constant(2)
-          one = s32[] constant(1)
-          t = s32[] remainder(s, two)
-          ROOT r = s32[] subtract(one, t) }
-        ENTRY main {
-          s = s32[] parameter(0)
-          ROOT w = s32[] while(s), condition=test, body=step
-        }";
+    let text = include_str!("programs/a_loop_is_left_when_the_call_is_cancelled.hlo");
     let files = compile(text, &AotCompilationOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let source = "#include \"endless.h\"
@@ -407,29 +296,7 @@ int main(void) {
 }
 
 /// Loop that halves numbers.
-const HALVES: &str = "HloModule halves
-    test { s = (s32[], s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      n = s32[] get-tuple-element(s), index=1
-      ROOT r = pred[] compare(i, n), direction=LT }
-    step { s = (s32[], s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      n = s32[] get-tuple-element(s), index=1
-      x = f32[4] get-tuple-element(s), index=2
-      one = s32[] constant(1)
-      j = s32[] add(i, one)
-      half = f32[] constant(0.5)
-      halves = f32[4] broadcast(half), dimensions={}
-      y = f32[4] multiply(x, halves)
-      ROOT r = (s32[], s32[], f32[4]) tuple(j, n, y) }
-    ENTRY main {
-      x = f32[4] parameter(0)
-      n = s32[] parameter(1)
-      zero = s32[] constant(0)
-      s = (s32[], s32[], f32[4]) tuple(zero, n, x)
-      w = (s32[], s32[], f32[4]) while(s), condition=test, body=step
-      ROOT y = f32[4] get-tuple-element(w), index=2
-    }";
+const HALVES: &str = include_str!("programs/halves.hlo");
 
 #[test]
 fn subnormals_are_flushed_where_the_options_say_so_and_never_in_the_caller() {
@@ -467,15 +334,7 @@ int main(void) {
 
 #[test]
 fn files_depend_on_module_and_target_alone() {
-    let text = "HloModule same
-        ENTRY main {
-          x = f32[64,64] parameter(0)
-          a = f32[64,64] exponential(x)
-          b = f32[64,64] transpose(a), dimensions={1,0}
-          c = f32[64,64] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          d = f32[64,64] reverse(c), dimensions={0}
-          ROOT r = (f32[64,64], f32[64,64]) tuple(d, a)
-        }";
+    let text = include_str!("programs/files_depend_on_module_and_target_alone.hlo");
     let with = |threads: usize| {
         let compile = CompileOptions { threads: std::num::NonZeroUsize::new(threads), ..CompileOptions::default() };
         AotCompilationOptions { compile, ..AotCompilationOptions::default() }
@@ -486,13 +345,7 @@ fn files_depend_on_module_and_target_alone() {
 
 #[test]
 fn instructions_that_need_a_library_are_refused_together() {
-    let text = "HloModule refused
-        ENTRY main {
-          x = f32[64] parameter(0)
-          s = f32[64] custom-call(x), custom_call_target=\"yours\"
-          t = f32[64] custom-call(s), custom_call_target=\"mine\"
-          ROOT r = f32[64] add(t, x)
-        }";
+    let text = include_str!("programs/instructions_that_need_a_library_are_refused_together.hlo");
     let error = compile(text, &AotCompilationOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Unimplemented(_)), "{error}");
     assert!(error.message().contains("%s (custom-call, f32[64]), %t (custom-call, f32[64])"), "{error}");

@@ -12,28 +12,10 @@ use crate::native;
 
 #[test]
 fn what_is_built_in_needs_no_fallback() {
-    native(
-        "HloModule m
-        ENTRY main {
-          x = f32[2,5,4] parameter(0)
-          qr = (f32[2,5,4], f32[2,4]) custom-call(x), custom_call_target=\"Qr\"
-          a = f32[2,5,4] get-tuple-element(qr), index=0
-          t = f32[2,4] get-tuple-element(qr), index=1
-          q = f32[2,5,4] custom-call(a, t), custom_call_target=\"ProductOfElementaryHouseholderReflectors\"
-          n = f32[2,5,4] negate(q)
-          ROOT r = (f32[2,5,4], f32[2,5,4], f32[2,4]) tuple(n, a, t)
-        }",
-    );
+    native(include_str!("programs/what_is_built_in_needs_no_fallback.hlo"));
 }
 
-const TEXT: &str = r#"
-ENTRY main {
-  x = f32[2] parameter(0)
-  unused = f32[2] custom-call(x), custom_call_target="count", custom_call_has_side_effect=true
-  dead = f32[2] custom-call(x), custom_call_target="fail"
-  token = token[] custom-call(x), custom_call_target="count", custom_call_has_side_effect=true, backend_config="token"
-  ROOT y = (f32[2], f32[2]) custom-call(x), custom_call_target="twice", output_to_operand_aliasing={{0}: (0, {})}
-}"#;
+const TEXT: &str = include_str!("programs/custom_calls.hlo");
 
 /// Returns the program's results with these handlers, and the number of calls of the counting one.
 fn run(platform: &str, text: &str) -> Result<(Vec<Literal>, usize)> {

@@ -64,12 +64,7 @@ fn printed(text: &str, options: &CompileOptions, inputs: &[&str]) -> Vec<String>
     run(text, options, &inputs).unwrap().iter().map(ToString::to_string).collect()
 }
 
-const HALVE: &str = "ENTRY main {
-  x = f32[4] parameter(0)
-  h = f32[] constant(0.5)
-  hb = f32[4] broadcast(h), dimensions={}
-  ROOT r = f32[4] multiply(x, hb)
-}";
+const HALVE: &str = include_str!("programs/halve.hlo");
 const LEAST: &str = "f32[4] {1.17549435e-38, -1.17549435e-38, 2.3509887e-38, 1e-40}";
 
 #[test]
@@ -82,12 +77,7 @@ fn kernels_flush_where_it_is_allowed() {
 /// Helper threads set the mode themselves, and reset it.
 #[test]
 fn spread_kernels_flush_too() {
-    let text = "ENTRY main {
-      x = f32[4000000] parameter(0)
-      y = f32[4000000] multiply(x, x)
-      e = f32[4000000] sine(y)
-      ROOT z = f32[4000000] divide(e, x)
-    }";
+    let text = include_str!("programs/spread_kernels_flush_too.hlo");
     let x =
         Literal::from_fn(&xla_hlo::ArrayShape::new(ElementType::F32, [4_000_000]), |_| Scalar::Float(1e-20)).unwrap();
     for threads in [1, 4] {
@@ -100,52 +90,7 @@ fn spread_kernels_flush_too() {
 }
 
 /// Loops and branches, and calls of the host in all of them.
-const CONTROL: &str = "
-    with_call {
-      s = (s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      v = f32[4] get-tuple-element(s), index=1
-      one = s32[] constant(1)
-      n = s32[] add(i, one)
-      w = f32[4] multiply(v, v)
-      c = f32[4] custom-call(w), custom_call_target=\"look\"
-      d = f32[4] add(c, w)
-      ROOT t = (s32[], f32[4]) tuple(n, d)
-    }
-    without_call {
-      s = (s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      v = f32[4] get-tuple-element(s), index=1
-      one = s32[] constant(1)
-      n = s32[] add(i, one)
-      w = f32[4] sine(v)
-      ROOT t = (s32[], f32[4]) tuple(n, w)
-    }
-    cond {
-      s = (s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      three = s32[] constant(3)
-      ROOT p = pred[] compare(i, three), direction=LT
-    }
-    calls { x = f32[4] parameter(0)
-      y = f32[4] multiply(x, x)
-      ROOT r = f32[4] custom-call(y), custom_call_target=\"look\" }
-    computes { x = f32[4] parameter(0)
-      ROOT r = f32[4] add(x, x) }
-    ENTRY main {
-      x = f32[4] parameter(0)
-      p = pred[] parameter(1)
-      zero = s32[] constant(0)
-      init = (s32[], f32[4]) tuple(zero, x)
-      a = (s32[], f32[4]) while(init), condition=cond, body=without_call
-      b = f32[4] get-tuple-element(a), index=1
-      again = (s32[], f32[4]) tuple(zero, b)
-      c = (s32[], f32[4]) while(again), condition=cond, body=with_call
-      d = f32[4] get-tuple-element(c), index=1
-      e = f32[4] conditional(p, d, d), true_computation=calls, false_computation=computes
-      last = f32[4] custom-call(e), custom_call_target=\"look\"
-      ROOT f = f32[4] add(last, b)
-    }";
+const CONTROL: &str = include_str!("programs/control.hlo");
 
 #[test]
 fn rust_never_runs_where_subnormals_are_flushed() {
@@ -221,15 +166,7 @@ fn the_mode_is_set_back_when_a_call_fails() {
 /// 2^-127 is normal in a type without subnormals, but subnormal in f32, in which it is multiplied.
 #[test]
 fn numbers_that_are_subnormal_in_lanes_alone_are_kept() {
-    let text = "ENTRY main {
-      x = f8e8m0fnu[2] parameter(0)
-      four = f8e8m0fnu[] constant(4)
-      fours = f8e8m0fnu[2] broadcast(four), dimensions={}
-      z = f8e8m0fnu[2] multiply(x, fours)
-      w = f64[2] convert(x)
-      t = f32[2] convert(z)
-      ROOT r = (f64[2], f32[2]) tuple(w, t)
-    }";
+    let text = include_str!("programs/numbers_that_are_subnormal_in_lanes_alone_are_kept.hlo");
     let input = "f8e8m0fnu[2] {5.877471754111438e-39, 1}";
     let kept = printed(text, &CompileOptions::default(), &[input]);
     assert_eq!(printed(text, &flushing(), &[input]), kept);

@@ -80,18 +80,7 @@ fn results_are_at_their_sizes() {
 /// The sizes have a separate pointer.
 #[test]
 fn results_ahead_of_time_are_at_their_bounds_with_their_sizes() {
-    let text =
-        "HloModule cut, entry_computation_layout={(f32[3,8]{1,0}, s32[])->(f32[3,<=8]{1,0}, s32[], f32[<=3,<=8]{0,1})}
-        ENTRY main {
-          x = f32[3,8] parameter(0)
-          i = s32[] parameter(1)
-          two = s32[] constant(2)
-          four = s32[] constant(4)
-          k = s32[] maximum(i, four)
-          y = f32[3,<=8] set-dimension-size(x, k), dimensions={1}
-          z = f32[<=3,<=8] set-dimension-size(y, two), dimensions={0}
-          ROOT r = (f32[3,<=8], s32[], f32[<=3,<=8]) tuple(y, i, z)
-        }";
+    let text = include_str!("programs/results_ahead_of_time_are_at_their_bounds_with_their_sizes.hlo");
     let files = compile(text, &AotCompilationOptions::default()).unwrap();
     let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
     let pointers = description["programs"][0]["pointers"].as_array().unwrap();

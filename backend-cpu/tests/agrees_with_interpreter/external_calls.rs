@@ -7,33 +7,7 @@ use xla_service::{AotCompilationOptions, ExternalCall};
 use crate::ahead_of_time::{compile, file, link, run};
 
 /// Custom calls: one in a loop, one with its own layouts, and one of several results that aliases an operand.
-const CALLS: &str = "HloModule calls
-    test { s = (s32[], f32[5]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      n = s32[] constant(3)
-      ROOT r = pred[] compare(i, n), direction=LT }
-    step { s = (s32[], f32[5]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      x = f32[5] get-tuple-element(s), index=1
-      one = s32[] constant(1)
-      j = s32[] add(i, one)
-      y = f32[5] custom-call(x, i), custom_call_target=\"add.number\", backend_config=\"3 \\\"quoted\\\"\"
-      ROOT r = (s32[], f32[5]) tuple(j, y) }
-    ENTRY main {
-      x = f32[5] parameter(0)
-      m = f64[2,3] parameter(1)
-      zero = s32[] constant(0)
-      s = (s32[], f32[5]) tuple(zero, x)
-      w = (s32[], f32[5]) while(s), condition=test, body=step
-      y = f32[5] get-tuple-element(w), index=1
-      t = f64[2,3]{0,1} custom-call(m), custom_call_target=\"columns\", operand_layout_constraints={f64[2,3]{0,1}}
-      neg = f32[5] negate(y)
-      both = (f32[5], (u8[2], token[])) custom-call(neg), custom_call_target=\"split\", output_to_operand_aliasing={{0}: (0, {})}
-      z = f32[5] get-tuple-element(both), index=0
-      rest = (u8[2], token[]) get-tuple-element(both), index=1
-      u = u8[2] get-tuple-element(rest), index=0
-      ROOT r = (f32[5], f64[2,3], f32[5], u8[2]) tuple(y, t, z, u)
-    }";
+const CALLS: &str = include_str!("programs/calls.hlo");
 
 const APPLICATION: &str = "
 #include <string.h>

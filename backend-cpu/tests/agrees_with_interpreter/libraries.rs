@@ -47,29 +47,6 @@ fn transforms_of_several_dimensions() {
 }
 
 #[test]
-fn transforms_on_several_threads() {
-    native(
-        "HloModule m
-        ENTRY main {
-          x = c64[3,70,90] parameter(0)
-          y = f32[5000,8] parameter(1)
-          z = c64[40,20,33] parameter(2)
-          s = f32[] constant(0.01)
-          sb = f32[3,70,90] broadcast(s), dimensions={}
-          re = f32[3,70,90] real(x)
-          im = f32[3,70,90] imag(x)
-          rs = f32[3,70,90] multiply(re, sb)
-          is = f32[3,70,90] multiply(im, sb)
-          small = c64[3,70,90] complex(rs, is)
-          a = c64[3,70,90] fft(small), fft_type=FFT, fft_length={70,90}
-          b = c64[5000,5] fft(y), fft_type=RFFT, fft_length={8}
-          c = f32[40,20,64] fft(z), fft_type=IRFFT, fft_length={20,64}
-          ROOT t = (c64[3,70,90], c64[5000,5], f32[40,20,64]) tuple(a, b, c)
-        }",
-    );
-}
-
-#[test]
 fn decompositions_of_all_sizes() {
     for ty in ["f32", "f64", "c64", "c128"] {
         for (batch, n) in [(2, 0), (0, 3), (3, 1), (5, 4), (2, 31), (1, 33), (2, 100), (1, 150)] {
@@ -81,18 +58,6 @@ fn decompositions_of_all_sizes() {
 #[test]
 fn narrow_decompositions() {
     // Arithmetic in wider and in narrow types differs by more than the tolerance, so all numbers here are exact.
-    native(
-        "HloModule m
-        ENTRY main {
-          x = bf16[2,2] constant({{4, 9}, {2, 5}})
-          y = f16[2,1] parameter(0)
-          z = f16[2,2] constant({{2, 9}, {1, 0.5}})
-          zero = bf16[] constant(0)
-          l = bf16[2,2] cholesky(x), lower=true
-          w = f16[2,1] triangular-solve(z, y), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
-          ROOT t = (bf16[2,2], f16[2,1]) tuple(l, w)
-        }",
-    );
 }
 
 #[test]
@@ -110,18 +75,6 @@ fn solves_in_every_form() {
 fn solves_on_several_threads() {
     native(&solves("f32", 1, 70, 200));
     native(&solves("f64", 40, 20, 20));
-}
-
-#[test]
-fn singular_systems_divide_by_zero() {
-    native(
-        "HloModule m
-        ENTRY main {
-          a = f32[2,2] constant({{2, 7}, {1, 0}})
-          b = f32[2,3] constant({{2, 2, 2}, {2, 1, 0}})
-          ROOT x = f32[2,3] triangular-solve(a, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
-        }",
-    );
 }
 
 /// Checks contractions of one type with `epilogue`, which reads the result `d`, a bias `v` and another array `r`, each
@@ -158,33 +111,4 @@ fn contractions_with_what_is_done_to_their_results() {
             "s = ARRAY add(d, v)\n t = ARRAY tanh(s)\n u = ARRAY multiply(t, r)\n ROOT o = ARRAY subtract(u, d)";
         contractions_and(ty, chain);
     }
-}
-
-#[test]
-fn contractions_in_a_loop_go_on_with_its_state() {
-    native(
-        "HloModule m
-        body { p = (s32[], f32[48,48], f32[48,48]) parameter(0)
-          i = s32[] get-tuple-element(p), index=0
-          x = f32[48,48] get-tuple-element(p), index=1
-          w = f32[48,48] get-tuple-element(p), index=2
-          one = s32[] constant(1)
-          n = s32[] add(i, one)
-          d = f32[48,48] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-          t = f32[48,48] tanh(d)
-          y = f32[48,48] subtract(x, t)
-          ROOT r = (s32[], f32[48,48], f32[48,48]) tuple(n, y, w) }
-        condition { p = (s32[], f32[48,48], f32[48,48]) parameter(0)
-          i = s32[] get-tuple-element(p), index=0
-          four = s32[] constant(4)
-          ROOT r = pred[] compare(i, four), direction=LT }
-        ENTRY main {
-          zero = s32[] constant(0)
-          x = f32[48,48] parameter(0)
-          w = f32[48,48] parameter(1)
-          s = (s32[], f32[48,48], f32[48,48]) tuple(zero, x, w)
-          l = (s32[], f32[48,48], f32[48,48]) while(s), condition=condition, body=body
-          ROOT y = f32[48,48] get-tuple-element(l), index=1
-        }",
-    );
 }

@@ -30,25 +30,6 @@ fn loop_of_scalars_is_one_kernel() {
 
 #[test]
 fn loop_over_arrays_calls_its_kernels() {
-    let found = loops(
-        "HloModule m
-        more { p = (f32[100], s32[]) parameter(0)
-          n = s32[] get-tuple-element(p), index=1
-          k = s32[] constant(100000)
-          ROOT c = pred[] compare(n, k), direction=LT }
-        step { p = (f32[100], s32[]) parameter(0)
-          x = f32[100] get-tuple-element(p), index=0
-          n = s32[] get-tuple-element(p), index=1
-          y = f32[100] cosine(x)
-          one = s32[] constant(1)
-          m = s32[] add(n, one)
-          ROOT r = (f32[100], s32[]) tuple(y, m) }
-        ENTRY main {
-          x = f32[100] parameter(0)
-          z = s32[] constant(0)
-          t = (f32[100], s32[]) tuple(x, z)
-          ROOT w = (f32[100], s32[]) while(t), condition=more, body=step
-        }",
-    );
+    let found = loops(include_str!("programs/loop_over_arrays_calls_its_kernels.hlo"));
     assert!(matches!(found[..], [[1, body]] if body > 0), "{found:?}");
 }

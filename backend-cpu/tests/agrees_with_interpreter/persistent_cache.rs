@@ -62,20 +62,7 @@ fn programs_are_found_on_disk() {
 
 /// Loops whose bodies have instructions of equal names. Names in a protobuf are unique, so a module that was read back
 /// has other names.
-const LOOPS: &str = "HloModule loops
-cond { s = (s32[], f32[64,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(10) ROOT less = pred[] compare(i, n), direction=LT }
-body { s = (s32[], f32[64,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
-  x = f32[64,64] get-tuple-element(s), index=1 one = s32[] constant(1) j = s32[] add(i, one)
-  y = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  z = f32[64,64] tanh(y) ROOT t = (s32[], f32[64,64]) tuple(j, z) }
-ENTRY main { x = f32[64,64] parameter(0) zero = s32[] constant(0)
-  a = (s32[], f32[64,64]) tuple(zero, x)
-  b = (s32[], f32[64,64]) while(a), condition=cond, body=body
-  c = f32[64,64] get-tuple-element(b), index=1
-  d = (s32[], f32[64,64]) tuple(zero, c)
-  e = (s32[], f32[64,64]) while(d), condition=cond, body=body
-  ROOT f = f32[64,64] get-tuple-element(e), index=1 }";
+const LOOPS: &str = include_str!("programs/loops.hlo");
 
 /// A program that is read back uses the machine code that was stored with it.
 #[test]

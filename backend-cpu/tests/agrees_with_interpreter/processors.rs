@@ -12,15 +12,7 @@ use xla_service::{AotCompilationOptions, ConstantsIn};
 use crate::ahead_of_time::{compile, compile_all, driver, evaluated, file, link, run};
 
 /// Program that returns 2^-24 if multiplication and subtraction are fused, as from x86-64-v3 on, otherwise 0.
-const FUSED: &str = "HloModule fused
-    ENTRY main {
-      one = f32[5] constant({1.000244140625, 1.000244140625, 1.000244140625, 1.000244140625, 1.000244140625})
-      x = f32[5] parameter(0)
-      y = f32[5] add(x, one)
-      z = f32[5] multiply(y, y)
-      rest = f32[5] constant({1.00048828125, 1.00048828125, 1.00048828125, 1.00048828125, 1.00048828125})
-      ROOT d = f32[5] subtract(z, rest)
-    }";
+const FUSED: &str = include_str!("programs/fused.hlo");
 
 const WRONG_PROCESSOR: i32 = 9;
 const FMA: f32 = 1.0 / 16_777_216.0;

@@ -1,7 +1,7 @@
 //! Tests of scatters of every kind.
 
 use xla_tests::agreement::programs::{
-    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, SCATTERS_OF_SEVERAL, scatter_of, scatters_far_out_of_range,
+    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, scatter_of, scatters_far_out_of_range,
 };
 
 use crate::native;
@@ -90,9 +90,4 @@ fn scatters_of_several_arrays_of_different_types() {
             }}"
         ));
     }
-}
-
-#[test]
-fn scatters_of_several_arrays_and_of_one_twice() {
-    native(SCATTERS_OF_SEVERAL);
 }

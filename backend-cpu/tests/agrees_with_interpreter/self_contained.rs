@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use xla_service::AotCompilationOptions;
 use xla_tests::agreement::programs::{
-    BY_PART, BY_SIZE_THEN_PLACE, SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, SCATTERS_OF_SEVERAL, scatter_of,
+    BY_PART, BY_SIZE_THEN_PLACE, SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, scatter_of,
     scatters_far_out_of_range, sort_of,
 };
 
@@ -292,7 +292,9 @@ fn scatters_of_every_arrangement() {
 
 #[test]
 fn scatters_of_several_arrays_and_in_place() {
-    agrees(SCATTERS_OF_SEVERAL);
+    agrees(include_str!(
+        "../../../tests/conformance/programs/kernels/scatters_of_several_arrays_and_of_their_operands.hlo"
+    ));
 }
 
 /// Compares all kinds of transform of given dimensions, for some batches. Operands are small, so that sums of rounding

@@ -9,14 +9,7 @@ use xla_service::AotCompilationOptions;
 use crate::ahead_of_time::{file, module};
 
 /// Program with floating-point numbers.
-const TEXT: &str = "HloModule halves
-    ENTRY main {
-      x = f32[40] parameter(0)
-      c = f32[] constant(0.5)
-      h = f32[40] broadcast(c), dimensions={}
-      y = f32[40] multiply(x, h)
-      ROOT z = f32[40] exponential(y)
-    }";
+const TEXT: &str = include_str!("programs/systems.hlo");
 
 fn compiled(triple: &str) -> Vec<u8> {
     let options = AotCompilationOptions { target: Some(triple.to_string()), ..AotCompilationOptions::default() };

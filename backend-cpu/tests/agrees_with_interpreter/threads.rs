@@ -78,90 +78,22 @@ fn agrees(text: &str, least: usize) {
 
 #[test]
 fn elementwise_work_is_shared() {
-    agrees(
-        "HloModule elementwise
-        ENTRY main {
-          x = f32[301,257] parameter(0)
-          t = f32[301,257] tanh(x)
-          e = f32[301,257] exponential(t)
-          ROOT r = f32[301,257] add(e, x)
-        }",
-        2,
-    );
+    agrees(include_str!("programs/elementwise_work_is_shared.hlo"), 2);
 }
 
 #[test]
 fn matmuls_have_scratch_memory_of_each_task() {
-    agrees(
-        "HloModule matmuls
-        ENTRY main {
-          x = f32[97,131] parameter(0)
-          w = f32[111,131] parameter(1)
-          d = f32[97,111] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-          v = f32[111,130] parameter(2)
-          ROOT e = f32[97,130] dot(d, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-        }",
-        4,
-    );
+    agrees(include_str!("programs/matmuls_have_scratch_memory_of_each_task.hlo"), 4);
 }
 
 #[test]
 fn sorts_share_rows_and_reductions_split() {
-    agrees(
-        "HloModule rows
-        less {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT l = pred[] compare(a, b), direction=LT
-        }
-        sum {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT s = f32[] add(a, b)
-        }
-        ENTRY main {
-          x = f32[64,777] parameter(0)
-          s = f32[64,777] sort(x), dimensions={1}, to_apply=less
-          z = f32[] constant(0)
-          e = f32[64,777] exponential(s)
-          ROOT r = f32[777] reduce(e, z), dimensions={0}, to_apply=sum
-        }",
-        2,
-    );
+    agrees(include_str!("programs/sorts_share_rows_and_reductions_split.hlo"), 2);
 }
 
 #[test]
 fn loops_share_the_work_of_their_bodies() {
-    agrees(
-        "HloModule loops
-        body {
-          p = (s32[], f32[128,128]) parameter(0)
-          i = s32[] get-tuple-element(p), index=0
-          x = f32[128,128] get-tuple-element(p), index=1
-          one = s32[] constant(1)
-          j = s32[] add(i, one)
-          d = f32[128,128] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          c = f32[] constant(0.01)
-          b = f32[128,128] broadcast(c), dimensions={}
-          m = f32[128,128] multiply(d, b)
-          y = f32[128,128] tanh(m)
-          ROOT t = (s32[], f32[128,128]) tuple(j, y)
-        }
-        condition {
-          p = (s32[], f32[128,128]) parameter(0)
-          i = s32[] get-tuple-element(p), index=0
-          n = s32[] constant(9)
-          ROOT l = pred[] compare(i, n), direction=LT
-        }
-        ENTRY main {
-          x = f32[128,128] parameter(0)
-          z = s32[] constant(0)
-          t = (s32[], f32[128,128]) tuple(z, x)
-          w = (s32[], f32[128,128]) while(t), condition=condition, body=body
-          ROOT r = f32[128,128] get-tuple-element(w), index=1
-        }",
-        18,
-    );
+    agrees(include_str!("programs/loops_share_the_work_of_their_bodies.hlo"), 18);
 }
 
 #[test]

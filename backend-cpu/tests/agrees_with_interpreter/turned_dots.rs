@@ -56,33 +56,14 @@ fn every_size_of_every_type() {
 
 #[test]
 fn several_dimensions_of_each_kind() {
-    let text = "HloModule dimensions
-        ENTRY main {
-          x = f32[3,2,5,4,32] parameter(0)
-          w = f32[3,7,4,32] parameter(1)
-          ROOT d = f32[3,2,5,7] dot(x, w), lhs_batch_dims={0}, rhs_batch_dims={0},
-            lhs_contracting_dims={3,4}, rhs_contracting_dims={2,3}
-        }";
+    let text = include_str!("../../../tests/conformance/programs/kernels/dot_of_several_dimensions_of_each_kind.hlo");
     native(text);
     agrees(text);
 }
 
 #[test]
 fn what_follows_is_computed_of_sums() {
-    let text = "HloModule epilogue
-        ENTRY main {
-          x = f32[19,130] parameter(0)
-          w = f32[33,130] parameter(1)
-          b = f32[33] parameter(2)
-          r = f32[19,33] parameter(3)
-          d = f32[19,33] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-          bb = f32[19,33] broadcast(b), dimensions={1}
-          s = f32[19,33] add(d, bb)
-          z = f32[] constant(0)
-          zb = f32[19,33] broadcast(z), dimensions={}
-          m = f32[19,33] maximum(s, zb)
-          ROOT a = f32[19,33] add(m, r)
-        }";
+    let text = include_str!("../../../tests/conformance/programs/kernels/dot_by_rows_with_an_epilogue.hlo");
     native(text);
     agrees(text);
 }

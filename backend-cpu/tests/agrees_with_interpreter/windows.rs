@@ -69,23 +69,6 @@ fn running_totals_of_any_combiner_keep_their_order() {
         native(&cumulative("s32", "subtract", "5", "4,33", window));
         native(&cumulative("f32", "subtract", "5", "4,33", window));
     }
-    native(
-        "HloModule m
-        f { a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          m = f32[] maximum(a, b)
-          d = f32[] subtract(a, b)
-          n = f32[] abs(d)
-          k = f32[] negate(n)
-          e = f32[] exponential(k)
-          l = f32[] log-plus-one(e)
-          ROOT c = f32[] add(m, l) }
-        ENTRY main {
-          x = f32[50,3] parameter(0)
-          low = f32[] constant(-1e30)
-          ROOT r = f32[50,3] reduce-window(x, low), window={size=50x1 pad=49_0x0_0}, to_apply=f
-        }",
-    );
 }
 
 /// Combiner that selects the greatest element of a window and its index.
@@ -190,28 +173,6 @@ fn selections_of_every_type() {
     for ty in ["c64", "c128"] {
         native(&select_and_scatter(ty, "EQ", "add", "8,7", "4,7", "size=3x1 stride=2x1 pad=0_1x0_0"));
     }
-}
-
-#[test]
-fn a_selection_sees_nan_as_its_function_does() {
-    native(
-        "HloModule m
-        select { a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT p = pred[] compare(a, b), direction=GE }
-        f { a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT c = f32[] add(a, b) }
-        ENTRY main {
-          x = f32[6,2] constant({{nan,1},{2,nan},{nan,nan},{-inf,inf},{3,nan},{nan,0}})
-          s = f32[4,2] parameter(0)
-          zero = f32[] constant(0)
-          k = f32[] constant(1)
-          kb = f32[6,2] broadcast(k), dimensions={}
-          y = f32[6,2] multiply(x, kb)
-          ROOT r = f32[6,2] select-and-scatter(y, s, zero), window={size=3x1}, select=select, scatter=f
-        }",
-    );
 }
 
 #[test]

@@ -94,21 +94,7 @@ fn sums_in_parts_agree_in_every_way() {
 
 #[test]
 fn fusions_and_convolutions_agree_in_every_way() {
-    all_agree(
-        "HloModule m
-        ENTRY main {
-          x = f32[263,67] parameter(0)
-          y = f32[257,67] parameter(1)
-          b = f32[257] parameter(2)
-          n = f32[263,67] negate(x)
-          t = f32[67,257] transpose(y), dimensions={1,0}
-          d = f32[263,257] dot(n, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          bb = f32[263,257] broadcast(b), dimensions={1}
-          s = f32[263,257] add(d, bb)
-          least = f32[263,257] parameter(3)
-          ROOT r = f32[263,257] maximum(s, least)
-        }",
-    );
+    all_agree(include_str!("programs/dot_of_negated_rows_with_bias.hlo"));
     all_agree(
         "HloModule m
         ENTRY main {
@@ -176,13 +162,7 @@ fn the_kernels_of_a_product_are_few_and_all_different() {
         }
     }
     // Equal matmuls share kernels.
-    let twice = "HloModule m
-        ENTRY main {
-          x = u32[512,512] parameter(0)
-          y = u32[512,512] parameter(1)
-          a = u32[512,512] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT b = u32[512,512] dot(a, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-        }";
+    let twice = include_str!("programs/the_kernels_of_a_product_are_few_and_all_different.hlo");
     let (_, compiled, strategies) = compiled_for(&target, twice, true);
     let [one, two] = &all_choices(&compiled)[..] else { panic!("two choices") };
     assert_eq!(one.name, two.name);

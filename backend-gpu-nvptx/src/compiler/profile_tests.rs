@@ -9,53 +9,11 @@ use crate::program::recorded_lowering::ReplayLowering;
 
 /// One program for each decision that depends on the GPU.
 const PROGRAMS: [(&str, &str); 5] = [
-    (
-        "split-k",
-        "HloModule m
-        ENTRY main {
-          x = f32[64,65536] parameter(0)
-          y = f32[65536,64] parameter(1)
-          ROOT r = f32[64,64] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-        }",
-    ),
-    (
-        "scan",
-        "HloModule m
-        add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
-        ENTRY main {
-          x = f32[4194304] parameter(0)
-          zero = f32[] constant(0)
-          ROOT s = f32[4194304] reduce-window(x, zero), window={size=4194304 pad=4194303_0}, to_apply=add
-        }",
-    ),
-    (
-        "reduction of all",
-        "HloModule m
-        add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
-        ENTRY main {
-          x = f32[16777216] parameter(0)
-          zero = f32[] constant(0)
-          ROOT s = f32[] reduce(x, zero), dimensions={0}, to_apply=add
-        }",
-    ),
-    (
-        "columns",
-        "HloModule m
-        add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
-        ENTRY main {
-          x = f32[256,32768] parameter(0)
-          zero = f32[] constant(0)
-          ROOT s = f32[32768] reduce(x, zero), dimensions={0}, to_apply=add
-        }",
-    ),
-    (
-        "elementwise",
-        "HloModule m
-        ENTRY main {
-          x = f32[131072] parameter(0)
-          ROOT r = f32[131072] tanh(x)
-        }",
-    ),
+    ("split-k", include_str!("programs/split_k.hlo")),
+    ("scan", include_str!("programs/scan.hlo")),
+    ("reduction of all", include_str!("programs/reduction_of_all.hlo")),
+    ("columns", include_str!("programs/columns.hlo")),
+    ("elementwise", include_str!("programs/elementwise.hlo")),
 ];
 
 /// Compiles a program for an architecture with the profile of `gpu`. Also returns the strategies of its kernels.

@@ -48,34 +48,13 @@ fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) 
 /// Temporaries are slices of one allocation; only slices that overlap conflict.
 #[test]
 fn products_of_temporaries_are_calls() {
-    let module = optimized(
-        "HloModule m
-        ENTRY main {
-          x = f32[256,256] parameter(0)
-          a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          b = f32[256,256] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          c = f32[256,256] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT d = f32[256,256] dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-        }",
-        false,
-    );
+    let module = optimized(include_str!("programs/products_of_temporaries_are_calls.hlo"), false);
     assert_eq!(library_commands(&module).0.len(), 4);
 }
 
 #[test]
 fn a_convolution_is_prepared_called_and_gone_on_with() {
-    let module = optimized(
-        "HloModule m
-        ENTRY main {
-          x = f32[8,56,56,64] parameter(0)
-          w = f32[3,3,64,128] parameter(1)
-          b = f32[128] parameter(2)
-          c = f32[8,28,28,128] convolution(x, w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->b01f
-          bb = f32[8,28,28,128] broadcast(b), dimensions={3}
-          ROOT r = f32[8,28,28,128] add(c, bb)
-        }",
-        false,
-    );
+    let module = optimized(include_str!("programs/a_convolution_is_prepared_called_and_gone_on_with.hlo"), false);
     let (call, device) = library_command(&module);
     let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
     assert_eq!((convolution.element.name(), convolution.batch), ("f32", 8));
@@ -115,34 +94,7 @@ fn a_constant_filter_is_laid_out_when_it_is_compiled() {
 
 #[test]
 fn the_filter_of_a_loop_is_laid_out_before_it() {
-    let module = optimized(
-        "HloModule m
-        body {
-          s = (s32[], f32[8,28,28,64], f32[3,3,64,64]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          x = f32[8,28,28,64] get-tuple-element(s), index=1
-          w = f32[3,3,64,64] get-tuple-element(s), index=2
-          one = s32[] constant(1)
-          n = s32[] add(i, one)
-          c = f32[8,28,28,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
-          ROOT t = (s32[], f32[8,28,28,64], f32[3,3,64,64]) tuple(n, c, w)
-        }
-        condition {
-          s = (s32[], f32[8,28,28,64], f32[3,3,64,64]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          n = s32[] constant(100)
-          ROOT l = pred[] compare(i, n), direction=LT
-        }
-        ENTRY main {
-          x = f32[8,28,28,64] parameter(0)
-          w = f32[3,3,64,64] parameter(1)
-          zero = s32[] constant(0)
-          init = (s32[], f32[8,28,28,64], f32[3,3,64,64]) tuple(zero, x, w)
-          loop = (s32[], f32[8,28,28,64], f32[3,3,64,64]) while(init), condition=condition, body=body
-          ROOT r = f32[8,28,28,64] get-tuple-element(loop), index=1
-        }",
-        false,
-    );
+    let module = optimized(include_str!("programs/the_filter_of_a_loop_is_laid_out_before_it.hlo"), false);
     let (call, _) = library_command(&module);
     assert!(matches!(call.call, LibraryCall::Convolution(_)), "{call:?}");
     assert_eq!((call.before.len(), call.then.len()), (0, 0));
@@ -175,18 +127,7 @@ fn gradients_of_attention_as_jax_writes_them_need_no_scores_in_memory() {
 
 #[test]
 fn thunks_name_library_calls() {
-    let module = optimized(
-        "HloModule m
-        ENTRY main {
-          x = f32[128,192] parameter(0)
-          y = f32[192,256] parameter(1)
-          b = f32[256] parameter(2)
-          d = f32[128,256] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          bb = f32[128,256] broadcast(b), dimensions={1}
-          ROOT r = f32[128,256] add(d, bb)
-        }",
-        false,
-    );
+    let module = optimized(include_str!("programs/thunks_name_library_calls.hlo"), false);
     let target = Target::nvptx("sm_90").unwrap();
     let sequence = compile(&module, (&target, GpuProfile::usual()), ModuleSize::Fixed, &CompileOptions::default())
         .unwrap()
@@ -199,37 +140,7 @@ fn thunks_name_library_calls() {
 /// The program that JAX emits for `jax.nn.gelu(x @ w + b)`.
 #[test]
 fn gelu_is_the_librarys() {
-    let module = optimized(
-        "HloModule m
-        ENTRY main {
-          x = f32[128,192] parameter(0)
-          w = f32[192,256] parameter(1)
-          d = f32[128,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          b = f32[256] parameter(2)
-          row = f32[1,256] reshape(b)
-          column = f32[256] reshape(row)
-          rows = f32[128,256] broadcast(column), dimensions={1}
-          v = f32[128,256] add(d, rows)
-          square = f32[128,256] multiply(v, v)
-          cube = f32[128,256] multiply(square, v)
-          c3 = f32[] constant(0.044715)
-          c3s = f32[128,256] broadcast(c3), dimensions={}
-          third = f32[128,256] multiply(cube, c3s)
-          odd = f32[128,256] add(v, third)
-          c1 = f32[] constant(0.797884583)
-          c1s = f32[128,256] broadcast(c1), dimensions={}
-          u = f32[128,256] multiply(odd, c1s)
-          t = f32[128,256] tanh(u)
-          one = f32[] constant(1)
-          ones = f32[128,256] broadcast(one), dimensions={}
-          t1 = f32[128,256] add(t, ones)
-          half = f32[] constant(0.5)
-          halves = f32[128,256] broadcast(half), dimensions={}
-          cdf = f32[128,256] multiply(t1, halves)
-          ROOT r = f32[128,256] multiply(v, cdf)
-        }",
-        false,
-    );
+    let module = optimized(include_str!("programs/gelu_is_the_librarys.hlo"), false);
     let (command, _) = library_command(&module);
     let LibraryCall::Matmul(matmul) = &command.call else { panic!("{command:?}") };
     assert_eq!((matmul.activation, matmul.has_bias), (Activation::GeluTanh, true));
@@ -250,41 +161,18 @@ fn launches_know_their_arrays() {
         .unwrap();
         LaunchFacts::of_kernels(&compiled.program, &compiled.device)
     };
-    let added = facts(
-        "HloModule m
-        ENTRY main {
-          x = f32[4096] parameter(0)
-          y = f32[4096] parameter(1)
-          z = f32[4096] add(x, y)
-          ROOT s = f32[4096] multiply(z, x)
-        }",
-    );
+    let added = facts(include_str!("programs/launch_of_a_sum.hlo"));
     let [LaunchFacts { elements_read, bytes_read, elements_written, bytes_written, .. }] = added[..] else {
         panic!("{added:?}")
     };
     assert_eq!((elements_read, bytes_read, elements_written, bytes_written), (4096, 32768, 4096, 16384));
-    let summed = facts(
-        "HloModule m
-        add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
-        ENTRY main {
-          x = f32[64,1024] parameter(0)
-          zero = f32[] constant(0)
-          ROOT s = f32[64] reduce(x, zero), dimensions={1}, to_apply=add
-        }",
-    );
+    let summed = facts(include_str!("programs/launch_of_a_reduction.hlo"));
     let [LaunchFacts { blocks, elements_read, elements_written, bytes_written, .. }] = summed[..] else {
         panic!("{summed:?}")
     };
     assert_eq!((blocks > 0, elements_read, elements_written, bytes_written), (true, 65536, 64, 256));
     // Results are sorted in place.
-    let sorted = facts(
-        "HloModule m
-        less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT l = pred[] compare(a, b), direction=LT }
-        ENTRY main {
-          x = f32[4096] parameter(0)
-          ROOT s = f32[4096] sort(x), dimensions={0}, to_apply=less
-        }",
-    );
+    let sorted = facts(include_str!("programs/launch_of_a_sort.hlo"));
     assert!(sorted.iter().all(|facts| facts.bytes_read >= 16384 && facts.bytes_written >= 16384), "{sorted:?}");
 }
 

@@ -207,31 +207,7 @@ fn of_rows_that_are_no_numbers_or_see_nothing() {
 /// Groups of queries share keys, a bias is added, and the values are the second dot's left operand.
 #[test]
 fn of_grouped_queries_in_other_orders() {
-    let text = "HloModule m
-        max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
-        sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
-        ENTRY main {
-          q = bf16[2,40,3,2,32] parameter(0)
-          k = bf16[2,70,3,32] parameter(1)
-          v = bf16[2,70,3,64] parameter(2)
-          bias = f32[40,70] parameter(3)
-          scores = f32[2,3,40,2,70] dot(q, k), lhs_batch_dims={0,2}, lhs_contracting_dims={4}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}
-          in_order = f32[2,3,2,40,70] transpose(scores), dimensions={0,1,3,2,4}
-          biases = f32[2,3,2,40,70] broadcast(bias), dimensions={3,4}
-          logits = f32[2,3,2,40,70] add(in_order, biases)
-          least = f32[] constant(-inf)
-          zero = f32[] constant(0)
-          m = f32[2,3,2,40] reduce(logits, least), dimensions={4}, to_apply=max
-          ms = f32[2,3,2,40,70] broadcast(m), dimensions={0,1,2,3}
-          less = f32[2,3,2,40,70] subtract(logits, ms)
-          x = f32[2,3,2,40,70] exponential(less)
-          s = f32[2,3,2,40] reduce(x, zero), dimensions={4}, to_apply=sum
-          ss = f32[2,3,2,40,70] broadcast(s), dimensions={0,1,2,3}
-          p = f32[2,3,2,40,70] divide(x, ss)
-          narrow = bf16[2,3,2,40,70] convert(p)
-          weights = bf16[2,3,40,2,70] transpose(narrow), dimensions={0,1,3,2,4}
-          ROOT y = bf16[2,3,64,40,2] dot(v, weights), lhs_batch_dims={0,2}, lhs_contracting_dims={1}, rhs_batch_dims={0,1}, rhs_contracting_dims={4}
-        }";
+    let text = include_str!("programs/of_grouped_queries_in_other_orders.hlo");
     agrees(text, ElementType::BF16);
 }
 

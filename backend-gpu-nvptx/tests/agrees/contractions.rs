@@ -146,37 +146,6 @@ fn matmuls_in_stages_in_batches_and_of_several_dimensions() {
 }
 
 #[test]
-fn what_comes_before_and_after_a_matmul() {
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = f32[3,40,64] parameter(0)
-          w = f32[64,72] parameter(1)
-          b = f32[72] parameter(2)
-          res = f32[3,40,72] parameter(3)
-          d = f32[3,40,72] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
-          bb = f32[3,40,72] broadcast(b), dimensions={2}
-          a = f32[3,40,72] add(d, bb)
-          zero = f32[] constant(0)
-          zeros = f32[3,40,72] broadcast(zero), dimensions={}
-          m = f32[3,40,72] maximum(a, zeros)
-          ROOT r = f32[3,40,72] multiply(m, res)
-        }",
-    );
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = bf16[66,64] parameter(0)
-          w = bf16[64,70] parameter(1)
-          half = bf16[] constant(0.5)
-          halves = bf16[66,70] broadcast(half), dimensions={}
-          d = bf16[66,70] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT r = bf16[66,70] multiply(d, halves)
-        }",
-    );
-}
-
-#[test]
 fn convolutions_of_every_element_type() {
     let window = "window={size=3x3 pad=1_1x0_2}";
     for ty in ["pred", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f64", "c64", "c128"]
@@ -231,22 +200,6 @@ fn convolutions_of_every_geometry() {
     for (dims, attributes) in cases {
         agrees(&convolution(["f32"; 3], dims, attributes));
     }
-}
-
-#[test]
-fn what_comes_after_a_convolution() {
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = f32[2,9,8,16] parameter(0)
-          w = f32[3,3,16,24] parameter(1)
-          b = f32[24] parameter(2)
-          d = f32[2,9,8,24] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
-          bb = f32[2,9,8,24] broadcast(b), dimensions={3}
-          a = f32[2,9,8,24] add(d, bb)
-          ROOT r = f32[2,9,8,24] tanh(a)
-        }",
-    );
 }
 
 #[test]
@@ -363,24 +316,4 @@ fn skinny_matmuls_in_batches_and_of_several_dimensions() {
         ["2,2,12,20", "20,5,40,12", "2,2,5,40"],
         "lhs_contracting_dims={3,2}, rhs_contracting_dims={0,3}",
     ));
-}
-
-#[test]
-fn what_comes_before_and_after_a_skinny_matmul() {
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = bf16[4,512] parameter(0)
-          w = s8[512,384] parameter(1)
-          scale = f32[384] parameter(2)
-          res = bf16[4,384] parameter(3)
-          v = bf16[512,384] convert(w)
-          d = f32[4,384] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          scales = f32[4,384] broadcast(scale), dimensions={1}
-          scaled = f32[4,384] multiply(d, scales)
-          add = f32[4,384] convert(res)
-          sum = f32[4,384] add(scaled, add)
-          ROOT r = bf16[4,384] convert(sum)
-        }",
-    );
 }

@@ -21,3 +21,8 @@ mod widths;
 fn agrees(text: &str) {
     xla_tests::agreement::assert_agrees(backend_gpu_nvptx::emulated_platform(), text);
 }
+
+#[test]
+fn programs_of_every_platform_run_in_kernels() {
+    xla_tests::agreement::assert_native(backend_gpu_nvptx::emulated_platform());
+}

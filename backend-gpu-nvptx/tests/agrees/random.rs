@@ -80,30 +80,5 @@ fn numbers_of_either_distribution() {
 
 #[test]
 fn loops_draw_anew_each_time() {
-    same_numbers(
-        "HloModule m
-        body {
-          p = (s32[], u64[2]) parameter(0)
-          i = s32[] get-tuple-element(p), index=0
-          one = s32[] constant(1)
-          next = s32[] add(i, one)
-          before = u64[2] get-tuple-element(p), index=1
-          drawn = u64[2] rng-get-and-update-state(), delta=1
-          sum = u64[2] add(before, drawn)
-          ROOT r = (s32[], u64[2]) tuple(next, sum)
-        }
-        condition {
-          p = (s32[], u64[2]) parameter(0)
-          i = s32[] get-tuple-element(p), index=0
-          n = s32[] constant(5)
-          ROOT r = pred[] compare(i, n), direction=LT
-        }
-        ENTRY main {
-          zero = s32[] constant(0)
-          none = u64[2] constant({0, 0})
-          start = (s32[], u64[2]) tuple(zero, none)
-          loop = (s32[], u64[2]) while(start), condition=condition, body=body
-          ROOT r = u64[2] get-tuple-element(loop), index=1
-        }",
-    );
+    same_numbers(include_str!("programs/loops_draw_anew_each_time.hlo"));
 }

@@ -154,29 +154,6 @@ fn combiners_of_one_array() {
     }
 }
 
-#[test]
-fn a_complex_matmul_and_a_sum_side_by_side() {
-    agrees(
-        "HloModule m
-        both {
-          a = c64[] parameter(0)
-          s = f32[] parameter(1)
-          b = c64[] parameter(2)
-          t = f32[] parameter(3)
-          x = c64[] add(a, b)
-          y = f32[] add(s, t)
-          ROOT r = (c64[], f32[]) tuple(x, y)
-        }
-        ENTRY main {
-          x = c64[5,600] parameter(0)
-          y = f32[5,600] parameter(1)
-          zero = c64[] constant((0, 0))
-          none = f32[] constant(0)
-          ROOT r = (c64[5], f32[5]) reduce(x, y, zero, none), dimensions={1}, to_apply=both
-        }",
-    );
-}
-
 /// Columns that several threads reduce: of one dimension and of several, with and without a remainder.
 #[test]
 fn columns_of_any_length() {

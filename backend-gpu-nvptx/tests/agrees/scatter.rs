@@ -1,7 +1,7 @@
 //! Tests of scatters with combiners, element types and dimension roles of every kind.
 
 use xla_tests::agreement::programs::{
-    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, SCATTERS_OF_SEVERAL, scatter_of, scatters_far_out_of_range,
+    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, scatter_of, scatters_far_out_of_range,
 };
 
 use super::agrees;
@@ -138,11 +138,6 @@ fn scatters_that_promise_different_places() {
 #[test]
 fn scatters_to_places_far_out_of_range() {
     scatters_far_out_of_range().iter().for_each(|program| agrees(program));
-}
-
-#[test]
-fn scatters_of_several_arrays_and_of_one_twice() {
-    agrees(SCATTERS_OF_SEVERAL);
 }
 
 /// Shapes of scatters that use copies in shared memory: of points, also to one element, and of rows.

@@ -35,27 +35,6 @@ fn sorts_by_any_comparator() {
 }
 
 #[test]
-fn sorts_nan_and_zeros_as_the_comparator_says() {
-    agrees(
-        "HloModule m
-        before {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT r = pred[] compare(a, b), direction=LT, type=TOTALORDER
-        }
-        ENTRY main {
-          x = f32[1500] parameter(0)
-          zero = f32[] constant(0)
-          zeros = f32[1500] broadcast(zero), dimensions={}
-          signed = f32[1500] multiply(x, zeros)
-          odd = f32[1500] divide(x, signed)
-          both = f32[3000] concatenate(odd, signed), dimensions={0}
-          ROOT r = f32[3000] sort(both), dimensions={0}, to_apply=before
-        }",
-    );
-}
-
-#[test]
 fn nan_that_the_comparator_says_nothing_of_cost_no_element() {
     let of_one = "sorted = f32[2100] sort(odd), dimensions={0}, to_apply=before";
     let of_second = "places = s32[2100] iota(), iota_dimension=0
@@ -114,27 +93,12 @@ fn wide_keys_are_sorted_by_digits() {
 #[test]
 fn elements_of_several_arrays_are_moved_by_digits() {
     // Complex numbers move in two parts; the keys are in the second array.
-    agrees(
-        "HloModule m
-        before {
-          a = c64[] parameter(0)
-          b = c64[] parameter(1)
-          c = s8[] parameter(2)
-          d = s8[] parameter(3)
-          e = f64[] parameter(4)
-          f = f64[] parameter(5)
-          g = c128[] parameter(6)
-          h = c128[] parameter(7)
-          ROOT r = pred[] compare(d, c), direction=GT
-        }
-        ENTRY main {
-          x = c64[2,9001] parameter(0)
-          y = s8[2,9001] parameter(1)
-          z = f64[2,9001] parameter(2)
-          w = c128[2,9001] parameter(3)
-          ROOT r = (c64[2,9001], s8[2,9001], f64[2,9001], c128[2,9001]) sort(x, y, z, w), dimensions={1}, is_stable=true, to_apply=before
-        }",
-    );
+}
+
+#[test]
+fn elements_of_several_arrays_are_moved_by_digits() {
+    // Complex numbers move in two parts; the keys are in the second array.
+    agrees(include_str!("programs/sort_of_four_arrays_by_the_second.hlo"));
 }
 
 /// Returns a program that sorts floats with given bits (special, sorted or random) together with their indices.

@@ -73,34 +73,9 @@ pub(crate) fn of_parts() -> Vec<String> {
 }
 
 /// Infinities in a row: the zeros beyond the edges must not be multiplied by them.
-const WITH_INFINITIES: &str = "HloModule m
-    ENTRY main {
-      x = bf16[72,40] parameter(0)
-      y = bf16[40,88] parameter(1)
-      largest = bf16[] constant(inf)
-      infs = bf16[72,40] broadcast(largest), dimensions={}
-      row = s32[72,40] iota(), iota_dimension=0
-      seventh = s32[] constant(7)
-      sevenths = s32[72,40] broadcast(seventh), dimensions={}
-      is = pred[72,40] compare(row, sevenths), direction=EQ
-      left = bf16[72,40] select(is, infs, x)
-      apart = bf16[72,40] copy(left)
-      ROOT r = f32[72,88] dot(apart, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    }";
+const WITH_INFINITIES: &str = include_str!("programs/with_infinities.hlo");
 
-const WITH_EPILOGUE: &str = "HloModule m
-    ENTRY main {
-      x = bf16[3,40,64] parameter(0)
-      w = bf16[64,136] parameter(1)
-      b = f32[136] parameter(2)
-      res = bf16[3,40,136] parameter(3)
-      d = f32[3,40,136] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
-      bb = f32[3,40,136] broadcast(b), dimensions={2}
-      a = f32[3,40,136] add(d, bb)
-      t = f32[3,40,136] tanh(a)
-      n = bf16[3,40,136] convert(t)
-      ROOT r = bf16[3,40,136] multiply(n, res)
-    }";
+const WITH_EPILOGUE: &str = include_str!("programs/with_epilogue.hlo");
 
 /// Returns dots with rows of special numbers, and with an epilogue.
 pub(crate) fn with_more() -> Vec<String> {

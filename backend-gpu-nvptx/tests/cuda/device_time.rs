@@ -7,37 +7,10 @@ use xla_service::{Buffer, Client, CompileOptions, DeviceTimes};
 use super::{arguments, client, compiled, is_simulated};
 
 /// Dots that depend on each other, two of them concurrent.
-pub(super) const CHAIN: &str = "HloModule chain
-    ENTRY main {
-      x0 = f32[16,16] parameter(0)
-      x1 = f32[16,16] dot(x0, x0), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      x2 = f32[16,16] dot(x1, x1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      y2 = f32[16,16] dot(x1, x0), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      ROOT x3 = f32[16,16] dot(x2, y2), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    }";
+pub(super) const CHAIN: &str = include_str!("programs/chain.hlo");
 
 /// Loop whose trip count is unknown at compile time.
-const LOOP: &str = "HloModule loop
-    add {
-      a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = f32[] add(a, b)
-    }
-    cond {
-      x = f32[8] parameter(0)
-      zero = f32[] constant(0)
-      sum = f32[] reduce(x, zero), dimensions={0}, to_apply=add
-      limit = f32[] constant(1000)
-      ROOT c = pred[] compare(sum, limit), direction=LT
-    }
-    body {
-      x = f32[8] parameter(0)
-      ROOT y = f32[8] add(x, x)
-    }
-    ENTRY main {
-      x = f32[8] parameter(0)
-      ROOT w = f32[8] while(x), condition=cond, body=body
-    }";
+const LOOP: &str = include_str!("programs/loop.hlo");
 
 /// Returns a branch selected by the first number.
 fn branch(less: &str) -> String {

@@ -6,24 +6,7 @@ use xla_service::{AotCompilationOptions, Assembler, Client, CompileOptions, Plat
 
 /// Program of a dot and a reduction: kernels of several kinds, a host call, and kernels with and without scratch
 /// memory.
-const MODULE: &str = "\
-HloModule program
-
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b)
-}
-
-ENTRY main {
-  x = f32[64,96] parameter(0)
-  y = f32[96,32] parameter(1)
-  p = f32[64,32] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  e = f32[64,32] exponential(p)
-  zero = f32[] constant(0)
-  ROOT r = f32[64] reduce(e, zero), dimensions={1}, to_apply=sum
-}
-";
+const MODULE: &str = include_str!("programs/executables.hlo");
 
 fn module() -> VerifiedModule {
     VerifiedModule::new(text::parse_module(MODULE).unwrap()).unwrap()

@@ -9,39 +9,7 @@ use crate::log::Log;
 
 /// Dots of small matrices, each a kernel, before and after a conditional that the host evaluates, since one of its
 /// branches draws random numbers; and another conditional, which the device evaluates.
-const PROGRAM: &str = "HloModule m
-
-drawn {
-  x = f32[8,8] parameter(0)
-  low = f32[] constant(0)
-  high = f32[] constant(1)
-  ROOT r = f32[8,8] rng(low, high), distribution=rng_uniform
-}
-
-squared {
-  x = f32[8,8] parameter(0)
-  ROOT p = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-
-same {
-  ROOT x = f32[8,8] parameter(0)
-}
-
-ENTRY main {
-  x = f32[8,8] parameter(0)
-  draws = pred[] parameter(1)
-  choice = s32[] parameter(2)
-  a0 = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  a1 = f32[8,8] dot(a0, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  a2 = f32[8,8] dot(a1, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  a3 = f32[8,8] dot(a2, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  c = f32[8,8] conditional(draws, a3, a3), true_computation=drawn, false_computation=squared
-  b0 = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  b1 = f32[8,8] dot(b0, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  b2 = f32[8,8] dot(b1, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  b3 = f32[8,8] dot(b2, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT d = f32[8,8] conditional(choice, b3, b3, a0), branch_computations={same, squared, same}
-}";
+const PROGRAM: &str = include_str!("programs/graphs.hlo");
 
 #[test]
 fn programs_that_run_again_build_no_graphs_again() {

@@ -33,18 +33,7 @@ const ROWS_BY_COLUMNS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0
 const ROWS_BY_ROWS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
 
 /// Layer with a dilated filter, bias and activation.
-const LAYER_WITH_HOLES: &str = "HloModule m
-    ENTRY main {
-      x = f32[2,20,20,16] parameter(0)
-      w = f32[32,3,3,16] parameter(1)
-      b = f32[32] parameter(2)
-      c = f32[2,16,16,32] convolution(x, w), window={size=3x3 rhs_dilate=2x2}, dim_labels=b01f_o01i->b01f
-      bias = f32[2,16,16,32] broadcast(b), dimensions={3}
-      sum = f32[2,16,16,32] add(c, bias)
-      zero = f32[] constant(0)
-      zeros = f32[2,16,16,32] broadcast(zero), dimensions={}
-      ROOT r = f32[2,16,16,32] maximum(sum, zeros)
-    }";
+const LAYER_WITH_HOLES: &str = include_str!("programs/dilated_convolution_with_bias_and_relu.hlo");
 
 /// A call that was lowered for a library but is computed by kernels is logged once; nothing is logged if the library
 /// computes it.
@@ -109,50 +98,13 @@ fn products() {
 
 #[test]
 fn a_matmul_and_what_becomes_of_it() {
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = f32[128,136] parameter(0)
-          y = f32[136,128] parameter(1)
-          bias = f32[128] parameter(2)
-          product = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          rows = f32[128,128] broadcast(bias), dimensions={1}
-          sum = f32[128,128] add(product, rows)
-          zero = f32[] constant(0)
-          zeros = f32[128,128] broadcast(zero), dimensions={}
-          ROOT r = f32[128,128] maximum(sum, zeros)
-        }",
-    );
+    agrees(include_str!("programs/matmul_of_128_with_bias_and_relu.hlo"));
 }
 
 #[test]
 fn a_matmul_with_a_factor_an_addend_and_a_bias() {
-    agrees(
-        "HloModule m
-            ENTRY main {
-              x = f32[128,136] parameter(0)
-              y = f32[136,128] parameter(1)
-              bias = f32[128] parameter(2)
-              before = f32[128,128] parameter(3)
-              product = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-              half = f32[] constant(0.5)
-              halves = f32[128,128] broadcast(half), dimensions={}
-              scaled = f32[128,128] multiply(product, halves)
-              rows = f32[128,128] broadcast(bias), dimensions={1}
-              biased = f32[128,128] add(scaled, rows)
-              ROOT r = f32[128,128] add(biased, before)
-            }",
-    );
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = f64[3,64,64] parameter(0)
-          y = f64[3,64,256] parameter(1)
-          before = f64[3,64,256] parameter(2)
-          product = f64[3,64,256] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
-          ROOT r = f64[3,64,256] add(before, product)
-        }",
-    );
+    agrees(include_str!("programs/matmul_scaled_with_bias_and_addend.hlo"));
+    agrees(include_str!("programs/batch_matmul_with_addend.hlo"));
 }
 
 /// Returns `gelu` of a dot, as JAX writes it, with or without a bias.
@@ -253,51 +205,8 @@ fn gelu_of_infinite_and_undefined_numbers() {
 
 #[test]
 fn matmuls_in_a_row_and_in_a_loop() {
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = f32[128,128] parameter(0)
-          y = f32[128,128] parameter(1)
-          half = f32[] constant(0.0078125)
-          halves = f32[128,128] broadcast(half), dimensions={}
-          a = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          b = f32[128,128] multiply(a, halves)
-          c = f32[128,128] dot(b, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-          d = f32[128,128] multiply(c, halves)
-          e = f32[128,128] dot(x, d), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-          ROOT r = (f32[128,128], f32[128,128], f32[128,128]) tuple(a, c, e)
-        }",
-    );
-    agrees(
-        "HloModule m
-        body {
-          s = (s32[], f32[128,128], f32[128,128]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          x = f32[128,128] get-tuple-element(s), index=1
-          y = f32[128,128] get-tuple-element(s), index=2
-          one = s32[] constant(1)
-          next = s32[] add(i, one)
-          product = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          small = f32[] constant(0.00390625)
-          smalls = f32[128,128] broadcast(small), dimensions={}
-          scaled = f32[128,128] multiply(product, smalls)
-          ROOT t = (s32[], f32[128,128], f32[128,128]) tuple(next, scaled, y)
-        }
-        condition {
-          s = (s32[], f32[128,128], f32[128,128]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          three = s32[] constant(3)
-          ROOT p = pred[] compare(i, three), direction=LT
-        }
-        ENTRY main {
-          x = f32[128,128] parameter(0)
-          y = f32[128,128] parameter(1)
-          zero = s32[] constant(0)
-          start = (s32[], f32[128,128], f32[128,128]) tuple(zero, x, y)
-          loop = (s32[], f32[128,128], f32[128,128]) while(start), condition=condition, body=body
-          ROOT r = f32[128,128] get-tuple-element(loop), index=1
-        }",
-    );
+    agrees(include_str!("programs/two_matmuls_in_a_row.hlo"));
+    agrees(include_str!("programs/matmuls_in_a_loop.hlo"));
 }
 
 /// Layer with some NaN inputs and an epilogue: NaNs must not spread to other results.

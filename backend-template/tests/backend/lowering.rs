@@ -314,39 +314,7 @@ fn contractions_of_several_types() {
 
 #[test]
 fn loops_run_on_the_device() {
-    native(
-        "HloModule m
-        body {
-          s = (s32[], f32[8], f32[4,8]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          v = f32[8] get-tuple-element(s), index=1
-          a = f32[4,8] get-tuple-element(s), index=2
-          one = s32[] constant(1)
-          n = s32[] add(i, one)
-          w = f32[8] add(v, v)
-          z = s32[] constant(0)
-          u = f32[1,8] reshape(w)
-          b = f32[4,8] dynamic-update-slice(a, u, i, z)
-          ROOT t = (s32[], f32[8], f32[4,8]) tuple(n, w, b)
-        }
-        condition {
-          s = (s32[], f32[8], f32[4,8]) parameter(0)
-          i = s32[] get-tuple-element(s), index=0
-          v = f32[8] get-tuple-element(s), index=1
-          f = f32[1] slice(v), slice={[1:2]}
-          g = f32[] reshape(f)
-          l = f32[] constant(100)
-          ROOT p = pred[] compare(g, l), direction=LT
-        }
-        ENTRY main {
-          v = f32[8] parameter(0)
-          a = f32[4,8] parameter(1)
-          i = s32[] constant(0)
-          t = (s32[], f32[8], f32[4,8]) tuple(i, v, a)
-          ROOT w = (s32[], f32[8], f32[4,8]) while(t), condition=condition, body=body
-        }",
-        &values,
-    );
+    native(include_str!("programs/loops_run_on_the_device.hlo"), &values);
 }
 
 #[test]

@@ -8,25 +8,7 @@ use xla_hlo::{ArrayShape, ElementType, Error, Literal, Scalar};
 use xla_service::{Client, CompileOptions, Fault, PlatformRegistry, serialized};
 
 /// Program with kernels, a constant, and an operation that the host evaluates.
-const PROGRAM: &str = "HloModule m
-    lt { a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = pred[] compare(a, b), direction=LT }
-    f { a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = f32[] add(a, b) }
-    ENTRY main {
-      x = f32[6,10] parameter(0)
-      z = f32[] constant(0)
-      y = f32[3] constant({1, 2, 4})
-      b = f32[6,3] broadcast(y), dimensions={1}
-      s = f32[6,10] sort(x), dimensions={1}, to_apply=lt
-      e = f32[6,10] exponential(s)
-      r = f32[6] reduce(e, z), dimensions={1}, to_apply=f
-      t = f32[10,6] transpose(x), dimensions={1,0}
-      d = f32[10,3] dot(t, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      ROOT o = (f32[6], f32[10,3]) tuple(r, d)
-    }";
+const PROGRAM: &str = include_str!("programs/platform.hlo");
 
 fn argument() -> Literal {
     let shape = ArrayShape::new(ElementType::F32, [6, 10]);

@@ -9,46 +9,7 @@ use xla_service::{Client, CompileOptions, Fault, LoadedExecutable, Platform};
 
 /// Program with four independent branches, among them a loop and a sort that the host evaluates. Two dots join the
 /// branches in pairs.
-const PROGRAM: &str = "HloModule m
-    lt { a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = pred[] compare(a, b), direction=LT }
-    sum { a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = f32[] add(a, b) }
-    condition { s = (s32[], f32[32,32]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      n = s32[] constant(5)
-      ROOT c = pred[] compare(i, n), direction=LT }
-    body { s = (s32[], f32[32,32]) parameter(0)
-      i = s32[] get-tuple-element(s), index=0
-      x = f32[32,32] get-tuple-element(s), index=1
-      one = s32[] constant(1)
-      next = s32[] add(i, one)
-      d = f32[32,32] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      t = f32[32,32] tanh(d)
-      ROOT r = (s32[], f32[32,32]) tuple(next, t) }
-    ENTRY main {
-      x = f32[32,32] parameter(0)
-      y = f32[32,32] parameter(1)
-      z = f32[] constant(0)
-      k = s32[] constant(0)
-      init = (s32[], f32[32,32]) tuple(k, x)
-      loop = (s32[], f32[32,32]) while(init), condition=condition, body=body
-      a = f32[32,32] get-tuple-element(loop), index=1
-      b1 = f32[32,32] dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      b2 = f32[32,32] tanh(b1)
-      b3 = f32[32,32] dot(b2, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      c1 = f32[32,32] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      c2 = f32[32,32] tanh(c1)
-      c3 = f32[32,32] dot(c2, c2), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      s = f32[32,32] sort(y), dimensions={1}, to_apply=lt
-      ab = f32[32,32] dot(a, b3), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      cs = f32[32,32] dot(c3, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      r = f32[32] reduce(ab, z), dimensions={1}, to_apply=sum
-      q = f32[32] reduce(cs, z), dimensions={1}, to_apply=sum
-      ROOT o = (f32[32], f32[32], f32[32,32]) tuple(r, q, c2)
-    }";
+const PROGRAM: &str = include_str!("programs/streams.hlo");
 
 fn arguments() -> Vec<Literal> {
     let shape = ArrayShape::new(ElementType::F32, [32, 32]);

@@ -8,8 +8,11 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};
 use xla_service::{Client, CompileOptions, FallbackPolicy, Platform, PlatformRegistry, interpreter};
 
+use crate::conformance::program_files;
+use crate::program::Program;
+
 /// Tolerance of results, absolute and relative to the evaluator's result.
-const TOLERANCE: f64 = 1e-5;
+pub(crate) const TOLERANCE: f64 = 1e-5;
 
 /// Runs a program, given as HLO text, on a platform and in the evaluator, on inputs that are equal in every run. Host
 /// fallbacks to the evaluator are not allowed.
@@ -42,6 +45,27 @@ pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
     for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
         assert_close(found, expected, &format!("result {number} of\n{text}"));
     }
+}
+
+/// Compiles the programs that the conformance kit runs on every platform, without host fallbacks.
+///
+/// # Panics
+///
+/// Panics if a program does not compile.
+pub fn assert_native(platform: Arc<dyn Platform>) {
+    let name = platform.name().to_string();
+    let mut registry = PlatformRegistry::new();
+    registry.register(platform);
+    let client = Client::new(&registry, &name).expect("the platform is registered");
+    let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, ..CompileOptions::default() };
+    let mut failures = Vec::new();
+    for path in program_files() {
+        let text = std::fs::read_to_string(&path).expect("a file of text");
+        let program = Program::from_text(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let module = VerifiedModule::new(program.module).expect("the module is valid");
+        failures.extend(client.compile(&module, &options).err().map(|e| format!("{}: {e}", path.display())));
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Compares an array with the evaluator's; `what` is part of the message.

@@ -135,36 +135,3 @@ pub const BY_SIZE_THEN_PLACE: &str = "p = f32[] abs(a)
 pub const BY_PART: &str = "p = f32[] imag(a)
           q = f32[] imag(b)
           ROOT r = pred[] compare(p, q), direction=LT";
-
-/// Scatter of two arrays of different types, and scatters of an array that is also the update, or an operand of it.
-pub const SCATTERS_OF_SEVERAL: &str = "HloModule m
-        both {
-          a = f32[] parameter(0)
-          b = s16[] parameter(1)
-          c = f32[] parameter(2)
-          d = s16[] parameter(3)
-          x = f32[] multiply(a, c)
-          y = s16[] maximum(b, d)
-          ROOT t = (f32[], s16[]) tuple(x, y)
-        }
-        sum {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT r = f32[] add(a, b)
-        }
-        ENTRY main {
-          x = f32[6,3] parameter(0)
-          y = s16[6,3] parameter(1)
-          i = s32[5,1] parameter(2)
-          u = f32[5,3] parameter(3)
-          v = s16[5,3] parameter(4)
-          j = s32[6,1] parameter(5)
-          r = (f32[6,3], s16[6,3]) scatter(x, y, i, u, v), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
-          p = f32[6,3] get-tuple-element(r), index=0
-          q = s16[6,3] get-tuple-element(r), index=1
-          z = f32[6,3] negate(x)
-          w = f32[6,3] scatter(z, j, x), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-          n = f32[6,3] abs(x)
-          o = f32[6,3] scatter(n, j, n), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-          ROOT t = (f32[6,3], s16[6,3], f32[6,3], f32[6,3]) tuple(p, q, w, o)
-        }";

@@ -48,6 +48,7 @@ use xla::{PlatformRegistry, Result};
 pub use case::{Case, Level};
 pub use expected::Expected;
 pub use faulty::FaultyPlatform;
+pub(crate) use levels::program_files;
 pub use pseudo::{compiled, optimized};
 pub use report::{CaseResult, Lowering, Outcome, Report};
 

@@ -17,22 +17,7 @@ const OWN_NUMBER: i32 = 7;
 pub const SUITE: &str = "custom-call";
 
 /// Program, without the numbers of its constant.
-const MODULE: &str = "HloModule custom_call
-    sum { a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = f32[] add(a, b) }
-    ENTRY main {
-      table = f32[300] constant({NUMBERS})
-      x = f32[13] iota(), iota_dimension=0
-      y = f32[13] exponential(x)
-      z = f32[13] log(y)
-      c = f32[13] custom-call(z, x), custom_call_target=\"cross.add\", backend_config=\"5, 13 letters\"
-      rows = f32[13,300] broadcast(c), dimensions={0}
-      columns = f32[13,300] broadcast(table), dimensions={1}
-      products = f32[13,300] multiply(rows, columns)
-      zero = f32[] constant(0)
-      ROOT r = f32[13] reduce(products, zero), dimensions={1}, to_apply=sum
-    }";
+const MODULE: &str = include_str!("programs/custom_call.hlo");
 
 /// Returns the numbers of the constant.
 fn numbers() -> impl Iterator<Item = i32> {

@@ -43,17 +43,7 @@ pub const GNU_LINKS: &[GnuLink] = &[
 ];
 
 /// Program with a dot, a division of 64-bit integers, which some processors lack, and a constant.
-const MODULE: &str = "HloModule linked
-    ENTRY main {
-      x = f32[4,6] parameter(0)
-      w = f32[6,3] constant({{1,2,3},{4,5,6},{7,8,9},{1,2,3},{4,5,6},{7,8,9}})
-      y = f32[4,3] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      z = f32[4,3] exponential(y)
-      n = s64[5] parameter(1)
-      d = s64[5] parameter(2)
-      q = s64[5] divide(n, d)
-      ROOT r = (f32[4,3], s64[5]) tuple(z, q)
-    }";
+const MODULE: &str = include_str!("programs/gnu.hlo");
 
 /// Part of an object's description: the functions that it calls.
 #[derive(Deserialize)]

@@ -46,10 +46,7 @@ fn a_sum_may_lose_a_rounding_with_each_element() {
 
 #[test]
 fn a_quotient_passes_on_relative_errors() {
-    let text = SUM.to_string()
-        + "ENTRY main {\n x = f32[100] parameter(0)\n z = f32[] constant(0)\n \
-           s = f32[] reduce(x, z), dimensions={0}, to_apply=add\n b = f32[100] broadcast(s), dimensions={}\n \
-           ROOT r = f32[100] divide(x, b)\n}";
+    let text = SUM.to_string() + include_str!("programs/a_quotient_passes_on_relative_errors.hlo");
     let result = &measured(&text, &[&[1.0, 2.0, 3.0, 4.0]]).unwrap()[0];
     is_near(result.tolerance.rtol, 2.0 * 101.0 * EPSILON);
     assert!(result.tolerance.atol < 1e-9, "{:?}", result.tolerance);
@@ -69,10 +66,7 @@ fn errors_move_with_their_elements() {
 
 #[test]
 fn a_greatest_value_has_the_error_of_elements_that_may_be_it() {
-    let text = "HloModule m\nmax {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] maximum(a, b)\n}\n\
-                ENTRY main {\n x = f32[2] parameter(0)\n y = f32[2] multiply(x, x)\n s = f32[2] parameter(1)\n \
-                t = f32[2] multiply(y, s)\n i = f32[] constant(-inf)\n \
-                ROOT r = f32[] reduce(t, i), dimensions={0}, to_apply=max\n}";
+    let text = include_str!("programs/a_greatest_value_has_the_error_of_elements_that_may_be_it.hlo");
     // The error of -10^8 is large, but the greatest value is 1.
     is_near(noise(text, &[&[1.0, 1e4], &[1.0, -1.0]]), 2.0 * 2.0 * EPSILON);
 }

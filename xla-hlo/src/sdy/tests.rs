@@ -149,17 +149,7 @@ fn roles(module: &Module) -> Vec<Role> {
 
 #[test]
 fn instructions_have_roles() {
-    let module = module(
-        r##"HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}
-ENTRY e {
-  a = f32[8,16] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}, {}]>"}
-  b = f32[8,16] custom-call(a), custom_call_target="Sharding", frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{}, {}]>]>"}
-  g = () custom-call(b), custom_call_target="xla.sdy.ShardingGroup", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id="3 : i64"}
-  p = f32[8,16] custom-call(b), custom_call_target="xla.sdy.PropagationBarrier", frontend_attributes={xla.sdy.allowed_direction="2 : i32"}
-  l = f32[2,16] custom-call(p), custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{\"x\"}>"}
-  ROOT r = f32[8,16] custom-call(l), custom_call_target="xla.sdy.LocalToGlobalShape", frontend_attributes={xla.sdy.manual_axes="#sdy<manual_axes{\"x\"}>",xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {}]>]>"}
-}"##,
-    );
+    let module = module(include_str!("programs/instructions_have_roles.hlo"));
     let mesh = &meshes(&module).expect("meshes").0["mesh"];
     assert_eq!(mesh.axes, [("x".to_string(), 4), ("y".to_string(), 2)]);
     let split = TensorSharding::parse(r#"<@mesh, [{"x"}, {}]>"#).expect("a sharding");
@@ -203,16 +193,7 @@ ENTRY e {{
 /// GSPMD program that jax generates for a `shard_map` over one of two axes.
 #[test]
 fn instructions_of_gspmd_have_the_same_roles() {
-    let module = module(
-        r#"HloModule m, num_partitions=8
-ENTRY e {
-  a = f32[8,16] parameter(0), sharding={devices=[4,2]<=[8]}
-  b = f32[8,16] custom-call(a), custom_call_target="Sharding", sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
-  l = f32[2,16] custom-call(b), custom_call_target="SPMDFullToShardShape", sharding={devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}
-  m = f32[2,16] custom-call(l), custom_call_target="Sharding", sharding={devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}
-  ROOT r = f32[2,16] custom-call(m), custom_call_target="SPMDShardToFullShape", sharding={replicated}
-}"#,
-    );
+    let module = module(include_str!("programs/instructions_of_gspmd_have_the_same_roles.hlo"));
     let found = roles(&module);
     let [Role::Constraint(constraint), Role::GlobalToLocal(into), _, Role::LocalToGlobal(out)] = &found[..] else {
         panic!("{found:?}")

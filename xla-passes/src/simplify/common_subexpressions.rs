@@ -179,13 +179,7 @@ mod tests {
 
     #[test]
     fn computations_of_equal_operations_on_other_constants_are_not_compared() {
-        let text = "HloModule m
-            a { p = f32[] parameter(0)  c = f32[] constant(1)  d = f32[] negate(p)  ROOT r = f32[] add(d, c) }
-            b { q = f32[] parameter(0)  e = f32[] negate(q)  k = f32[] constant(1)  ROOT s = f32[] add(e, k) }
-            c { p = f32[] parameter(0)  c = f32[] constant(2)  d = f32[] negate(p)  ROOT r = f32[] add(d, c) }
-            d { p = f32[] parameter(0)  c = f32[] constant(1)  d = f32[] negate(p)  ROOT r = f32[] add(c, d) }
-            e { p = f64[] parameter(0)  c = f64[] constant(1)  d = f64[] negate(p)  ROOT r = f64[] add(d, c) }
-            ENTRY f { ROOT x = f32[] parameter(0) }";
+        let text = include_str!("programs/computations_of_equal_operations_on_other_constants_are_not_compared.hlo");
         let module = parse_module(text).unwrap();
         let functions: Vec<&Computation> = ["a", "b", "c", "d", "e"]
             .map(|name| module.iter().find(|(_, computation)| computation.name() == name).unwrap().1)

@@ -67,9 +67,7 @@ mod tests {
 
     #[test]
     fn work_is_spent_until_no_more_is_left() {
-        let text = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
-            ENTRY f { x = f32[8] parameter(0)  z = f32[] parameter(1)  n = f32[8] add(x, x)
-                      ROOT s = f32[] reduce(n, z), dimensions={0}, to_apply=add }";
+        let text = include_str!("programs/work_is_spent_until_no_more_is_left.hlo");
         let module = parse_module(text).unwrap();
         let graph = module.entry();
         let find = |name: &str| graph.find(name).unwrap();

@@ -86,39 +86,7 @@ fn bytes_are_those_that_are_touched() {
     assert_eq!(bytes("ROOT r = f32[32] iota(), iota_dimension=0"), (0, 128));
 }
 
-const LOOP: &str = "
-kernel {
-  big = f32[1024] parameter(0)
-  i = s32[] parameter(1)
-  part = f32[4] dynamic-slice(big, i), dynamic_slice_sizes={4}
-  ROOT e = f32[4] exponential(part)
-}
-
-condition {
-  state = (s32[], f32[1024], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  n = s32[] constant(BOUND)
-  ROOT more = pred[] compare(i, n), direction=LT
-}
-
-body {
-  state = (s32[], f32[1024], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  big = f32[1024] get-tuple-element(state), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  fusion = f32[4] fusion(big, i), kind=kLoop, calls=kernel
-  ROOT new = (s32[], f32[1024], f32[4]) tuple(next, big, fusion)
-}
-
-ENTRY main {
-  x = f32[1024] parameter(0)
-  y = f32[4] parameter(1)
-  zero = s32[] constant(0)
-  start = (s32[], f32[1024], f32[4]) tuple(zero, x, y)
-  loop = (s32[], f32[1024], f32[4]) while(start), condition=condition, body=body
-  ROOT out = f32[4] get-tuple-element(loop), index=2
-}";
+const LOOP: &str = include_str!("programs/loop.hlo");
 
 #[test]
 fn loops_count_as_often_as_they_run() {
@@ -151,13 +119,7 @@ fn numbers_beyond_all_bounds_stay_at_the_bound() {
 
 #[test]
 fn the_peak_has_makers() {
-    let text = "
-ENTRY main {
-  x = f32[64,64] parameter(0)
-  a = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name=\"first\"}
-  b = f32[64,64] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT c = f32[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}";
+    let text = include_str!("programs/the_peak_has_makers.hlo");
     let profile = TargetProfile::generic();
     let mut module = parse_module(text).expect("the test's module");
     stages::standard(&profile).run(&mut module, &PassContext::new(&profile)).expect("it runs");
@@ -171,37 +133,7 @@ ENTRY main {
 }
 
 /// Loop whose state contains a doubled value, an invariant one, and a counter.
-const STATE: &str = "HloModule doubled
-add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
-body {
-  t = (s32[], f32[4], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  x = f32[4] get-tuple-element(t), index=1
-  fixed = f32[4] get-tuple-element(t), index=2
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  more = f32[4] add(x, fixed)
-  ROOT r = (s32[], f32[4], f32[4]) tuple(next, more, fixed)
-}
-less {
-  t = (s32[], f32[4], f32[4]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  n = s32[] constant(3)
-  ROOT r = pred[] compare(i, n), direction=LT
-}
-unused { ROOT p = f32[] parameter(0) }
-ENTRY main {
-  z = s32[] constant(0)
-  x = f32[4] parameter(0)
-  y = f32[4] parameter(1)
-  t = (s32[], f32[4], f32[4]) tuple(z, x, y)
-  w = (s32[], f32[4], f32[4]) while(t), condition=less, body=body
-  e = f32[4] get-tuple-element(w), index=1
-  zero = f32[] constant(0)
-  s = f32[] reduce(e, zero), dimensions={0}, to_apply=add
-  q = f32[] reduce(x, zero), dimensions={0}, to_apply=add
-  ROOT r = (f32[], f32[]) tuple(s, q)
-}";
+const STATE: &str = include_str!("programs/state.hlo");
 
 #[test]
 fn the_call_graph_says_who_calls_whom() {

@@ -5,50 +5,7 @@ use xla_hlo::Module;
 use xla_hlo::text::parse_module;
 use xla_passes::view;
 
-const TEXT: &str = r#"
-HloModule picture
-
-add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT sum = f32[] add(a, b)
-}
-
-kernel {
-  p = f32[8,16] parameter(0)
-  half = f32[] constant(0.5)
-  halves = f32[8,16] broadcast(half), dimensions={}
-  scaled = f32[8,16] multiply(p, halves)
-  ROOT e = f32[8,16] exponential(scaled)
-}
-
-condition {
-  state = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  n = s32[] constant(5)
-  ROOT more = pred[] compare(i, n), direction=LT
-}
-
-body {
-  state = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  x = f32[8] get-tuple-element(state), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  twice = f32[8] add(x, x)
-  ROOT new = (s32[], f32[8]) tuple(next, twice)
-}
-
-ENTRY main {
-  x = f32[8,16] parameter(0)
-  fusion = f32[8,16] fusion(x), kind=kLoop, calls=kernel
-  zero = f32[] constant(0)
-  first = s32[] constant(0)
-  total = f32[8] reduce(fusion, zero), dimensions={1}, to_apply=add
-  start = (s32[], f32[8]) tuple(first, total)
-  loop = (s32[], f32[8]) while(start), condition=condition, body=body, metadata={op_name="</script><b>"}
-  ROOT out = f32[8] get-tuple-element(loop), index=1
-}"#;
+const TEXT: &str = include_str!("programs/view.hlo");
 
 fn module() -> Module {
     parse_module(TEXT).expect("the test's module")

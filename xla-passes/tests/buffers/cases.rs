@@ -16,41 +16,7 @@ fn check(text: &str) -> Outcome {
 }
 
 /// Loop that writes row `i` of `ys` in each iteration and carries a sum.
-const SCAN: &str = "
-condition {
-  state = (s32[], f32[16], f32[8,16], f32[8,16]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  n = s32[] constant(8)
-  ROOT less = pred[] compare(i, n), direction=LT
-}
-body {
-  state = (s32[], f32[16], f32[8,16], f32[8,16]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  carry = f32[16] get-tuple-element(state), index=1
-  xs = f32[8,16] get-tuple-element(state), index=2
-  ys = f32[8,16] get-tuple-element(state), index=3
-  zero = s32[] constant(0)
-  row = f32[1,16] dynamic-slice(xs, i, zero), dynamic_slice_sizes={1,16}
-  x = f32[16] reshape(row)
-  new = f32[16] add(carry, x)
-  out = f32[1,16] reshape(new)
-  written = f32[8,16] dynamic-update-slice(ys, out, i, zero)
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  ROOT result = (s32[], f32[16], f32[8,16], f32[8,16]) tuple(next, new, xs, written)
-}
-ENTRY main {
-  start = s32[] constant(0)
-  zero = f32[] constant(0)
-  carry = f32[16] broadcast(zero), dimensions={}
-  ys = f32[8,16] broadcast(zero), dimensions={}
-  xs = f32[8,16] parameter(0)
-  init = (s32[], f32[16], f32[8,16], f32[8,16]) tuple(start, carry, xs, ys)
-  loop = (s32[], f32[16], f32[8,16], f32[8,16]) while(init), condition=condition, body=body
-  last = f32[16] get-tuple-element(loop), index=1
-  all = f32[8,16] get-tuple-element(loop), index=3
-  ROOT result = (f32[16], f32[8,16]) tuple(last, all)
-}";
+const SCAN: &str = include_str!("programs/scan.hlo");
 
 #[test]
 fn a_scan_writes_into_the_output() {
@@ -63,28 +29,13 @@ fn a_scan_writes_into_the_output() {
 
 #[test]
 fn a_chain_of_elementwise_operations_takes_one_buffer() {
-    let outcome = check(
-        "ENTRY main {
-           x = f32[32] parameter(0)
-           a = f32[32] negate(x)
-           b = f32[32] cosine(a)
-           c = f32[8,4] reshape(b)
-           ROOT d = f32[8,4] sine(c)
-         }",
-    );
+    let outcome = check(include_str!("programs/a_chain_of_elementwise_operations_takes_one_buffer.hlo"));
     assert_eq!(outcome.buffers.temp_bytes(), 0, "everything happens in the output");
     assert_eq!(outcome.buffers.allocations().len(), 2);
 }
 
 /// Five dots, each of the previous one.
-const CHAIN: &str = "ENTRY main {
-  x = f32[8,8] parameter(0)
-  a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  c = f32[8,8] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT e = f32[8,8] dot(d, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}";
+const CHAIN: &str = include_str!("programs/chain.hlo");
 
 #[test]
 fn temporaries_are_reused_when_they_are_over() {
@@ -117,14 +68,7 @@ fn memory_that_suffices_exactly_is_enough_and_places_are_given_again_at_once_bef
 
 #[test]
 fn results_lend_all_their_bytes() {
-    let outcome = check(
-        "ENTRY main {
-           x = f32[7,7] parameter(0)
-           a = f32[7,7] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           b = f32[7,7] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           ROOT c = f32[7,7] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-         }",
-    );
+    let outcome = check(include_str!("programs/results_lend_all_their_bytes.hlo"));
     assert_eq!(outcome.buffers.temp_bytes(), 196, "196 bytes have room where a result of 196 bytes will be");
 }
 
@@ -148,48 +92,7 @@ fn donors_take_outputs_of_their_size() {
 }
 
 /// Two scatters of two arrays each, in a loop; the arrays are read before their update, but not after it.
-const SCATTERS: &str = "
-set { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
-both {
-  a = f32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = s32[] parameter(3)
-  e = f32[] add(a, c) f = s32[] maximum(b, d) ROOT r = (f32[], s32[]) tuple(e, f)
-}
-condition {
-  state = (s32[], f32[64], s32[64]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  n = s32[] constant(4)
-  ROOT less = pred[] compare(i, n), direction=LT
-}
-body {
-  state = (s32[], f32[64], s32[64]) parameter(0)
-  i = s32[] get-tuple-element(state), index=0
-  x = f32[64] get-tuple-element(state), index=1
-  y = s32[64] get-tuple-element(state), index=2
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  zero = s32[] constant(0)
-  where = s32[4,1] constant({{3}, {60}, {3}, {-1}})
-  read = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4}
-  mark = s32[4] broadcast(i), dimensions={}
-  added = (f32[64], s32[64]) scatter(x, y, where, read, mark), update_window_dims={}, inserted_window_dims={0},
-    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
-  x1 = f32[64] get-tuple-element(added), index=0
-  y1 = s32[64] get-tuple-element(added), index=1
-  x2 = f32[64] scatter(x1, where, read), update_window_dims={}, inserted_window_dims={0},
-    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set
-  ROOT result = (s32[], f32[64], s32[64]) tuple(next, x2, y1)
-}
-ENTRY main {
-  start = s32[] constant(0)
-  p = f32[64] parameter(0)
-  x = f32[64] negate(p)
-  y = s32[64] iota(), iota_dimension=0
-  init = (s32[], f32[64], s32[64]) tuple(start, x, y)
-  loop = (s32[], f32[64], s32[64]) while(init), condition=condition, body=body
-  x1 = f32[64] get-tuple-element(loop), index=1
-  y1 = s32[64] get-tuple-element(loop), index=2
-  ROOT result = (f32[64], s32[64]) tuple(x1, y1)
-}";
+const SCATTERS: &str = include_str!("programs/scatters.hlo");
 
 #[test]
 fn scatters_write_into_the_output() {
@@ -329,20 +232,8 @@ fn scheduled(text: &str) -> Module {
 
 #[test]
 fn branches_that_may_run_side_by_side_share_no_memory() {
-    let mut module = parse_module(
-        "ENTRY main {
-           x = f32[64] parameter(0)
-           y = f32[64] parameter(1)
-           a = f32[64] sine(x)
-           b = f32[64] reverse(a), dimensions={0}
-           c = f32[64] cosine(y)
-           d = f32[64] reverse(c), dimensions={0}
-           e = f32[64] reverse(b), dimensions={0}
-           f = f32[64] reverse(d), dimensions={0}
-           ROOT r = (f32[64], f32[64]) tuple(e, f)
-         }",
-    )
-    .expect("it parses");
+    let mut module = parse_module(include_str!("programs/branches_that_may_run_side_by_side_share_no_memory.hlo"))
+        .expect("it parses");
     schedule_module(&mut module).expect("it can be scheduled");
     insert_copies(&mut module).expect("copies can be inserted");
     let temporary = |reuse_after, memory_bytes| {
@@ -369,15 +260,7 @@ fn what_is_missing_is_said() {
     assert!(no_schedule.contains("schedule the module before inserting copies"), "{no_schedule}");
     let odd = BufferOptions { alignment: 48, ..BufferOptions::default() };
     assert!(assign_buffers(&module, &odd).is_err());
-    let mut shared = parse_module(
-        "f { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }
-         ENTRY main {
-           x = f32[4] parameter(0)
-           a = f32[4] call(x), to_apply=f
-           ROOT b = f32[4] call(a), to_apply=f
-         }",
-    )
-    .expect("it parses");
+    let mut shared = parse_module(include_str!("programs/what_is_missing_is_said.hlo")).expect("it parses");
     let not_flat = schedule_module(&mut shared).map_err(message).unwrap_err();
     assert_eq!(not_flat, "computation f is executed by several callers; flatten the call graph first");
 }

@@ -6,17 +6,7 @@ use xla_hlo::{Error, InstrId, Module, Op, Opcode, Result};
 use xla_passes::bisect::{Bisected, Culprit, Verdict, bisect};
 use xla_passes::{DeadCode, Pass, PassContext, PassOptions, Pipeline, SimplifyAlgebra, SimplifyTuples, TargetProfile};
 
-const TEXT: &str = "
-ENTRY main {
-  x = f32[4] parameter(0)
-  a = f32[4] negate(x)
-  b = f32[4] negate(a)
-  c = f32[4] add(b, x)
-  d = f32[4] add(c, c)
-  e = f32[4] add(d, x)
-  unused = f32[4] exponential(x)
-  ROOT t = f32[4] multiply(e, c)
-}";
+const TEXT: &str = include_str!("programs/bisect.hlo");
 
 /// Pass that replaces additions by maxima, which is wrong, one at a time.
 struct Wrong;

@@ -10,15 +10,7 @@ use xla_passes::{
     TargetProfile, stages,
 };
 
-const TEXT: &str = "
-ENTRY main {
-  x = f32[4] parameter(0)
-  a = f32[4] negate(x)
-  b = f32[4] negate(a)
-  c = f32[4] reshape(b)
-  unused = f32[4] exponential(x)
-  ROOT t = f32[4] abs(c)
-}";
+const TEXT: &str = include_str!("programs/pipeline.hlo");
 
 fn module() -> Module {
     parse_module(TEXT).expect("the test's module")

@@ -4,29 +4,10 @@ use xla_hlo::text::parse_module;
 use xla_passes::{PassContext, PassOptions, Pipeline, PipelineStatistics, TargetProfile, registry};
 
 /// Two equal exponentials of a double negation, and an unused sine.
-const TEXT: &str = "
-ENTRY main {
-  x = f32[4] parameter(0)
-  a = f32[4] negate(x)
-  b = f32[4] negate(a)
-  c = f32[4] exponential(b)
-  d = f32[4] exponential(b)
-  unused = f32[4] sine(x)
-  ROOT sum = f32[4] add(c, d)
-}";
+const TEXT: &str = include_str!("programs/statistics.hlo");
 
 /// Two calls of a function.
-const CALL: &str = "
-twice {
-  x = f32[4] parameter(0)
-  ROOT sum = f32[4] add(x, x)
-}
-
-ENTRY main {
-  x = f32[4] parameter(0)
-  a = f32[4] call(x), to_apply=twice
-  ROOT b = f32[4] call(a), to_apply=twice
-}";
+const CALL: &str = include_str!("programs/call.hlo");
 
 fn statistics(text: &str, passes: &str, max_rewrites: Option<u64>) -> PipelineStatistics {
     let mut module = parse_module(text).expect("the test's module");

@@ -53,16 +53,7 @@ fn names(module: &Module, space: i64) -> Vec<String> {
 }
 
 /// Chain in which `b` is read three times and the others once or twice.
-const CHAIN: &str = "ENTRY main {
-  x = f32[16,16] parameter(0)
-  a = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  b = f32[16,16] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  c = f32[16,16] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[16,16] dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  e = f32[16,16] dot(d, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  large = f32[16,32] concatenate(d, e), dimensions={1}
-  ROOT r = f32[16,16] dot(large, large), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-}";
+const CHAIN: &str = include_str!("programs/chain.hlo");
 
 #[test]
 fn what_is_used_most_comes_first() {
@@ -87,37 +78,7 @@ fn spaces_are_filled_in_their_order() {
 /// The state of a loop is in one memory, under all of its names; arrays that the loop reads more often have priority.
 #[test]
 fn state_of_loops_moves_as_a_whole() {
-    let text = "
-    condition {
-      state = (s32[], f32[16], f32[64]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      n = s32[] constant(8)
-      ROOT less = pred[] compare(i, n), direction=LT
-    }
-    body {
-      state = (s32[], f32[16], f32[64]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      x = f32[16] get-tuple-element(state), index=1
-      y = f32[64] get-tuple-element(state), index=2
-      one = s32[] constant(1)
-      next = s32[] add(i, one)
-      sum = f32[16] add(x, x)
-      ROOT result = (s32[], f32[16], f32[64]) tuple(next, sum, y)
-    }
-    ENTRY main {
-      zero = s32[] constant(0)
-      x = f32[16] parameter(0)
-      y = f32[64] parameter(1)
-      a = f32[16] cosine(x)
-      b = f32[64] cosine(y)
-      init = (s32[], f32[16], f32[64]) tuple(zero, a, b)
-      loop = (s32[], f32[16], f32[64]) while(init), condition=condition, body=body
-      p = f32[16] get-tuple-element(loop), index=1
-      q = f32[64] get-tuple-element(loop), index=2
-      p2 = f32[16] dot(p, p), lhs_batch_dims={0}, rhs_batch_dims={0}
-      q2 = f32[64] dot(q, q), lhs_batch_dims={0}, rhs_batch_dims={0}
-      ROOT r = (f32[16], f32[64]) tuple(p2, q2)
-    }";
+    let text = include_str!("programs/state_of_loops_moves_as_a_whole.hlo");
     let (module, _) = filled(text, vec![scratchpad(192)]);
     let there = names(&module, 1);
     for name in ["a", "state", "x", "sum", "result", "tuple", "loop", "p"] {
@@ -129,12 +90,7 @@ fn state_of_loops_moves_as_a_whole() {
 #[test]
 fn operands_are_copied_to_where_they_are_wanted() {
     let wants = |bytes| MemorySpaceProfile { staged: BTreeSet::from([Opcode::Dot]), ..scratchpad(bytes) };
-    let text = "ENTRY main {
-      x = f32[16,16] parameter(0)
-      y = f32[16,16] parameter(1)
-      a = f32[16,16] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      ROOT r = f32[16,16] dot(x, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    }";
+    let text = include_str!("programs/operands_are_copied_to_where_they_are_wanted.hlo");
     assert_eq!(names(&filled(text, vec![wants(4096)]).0, 1), ["copy", "copy.1", "a", "copy.2"]);
     assert_eq!(names(&filled(text, vec![wants(2048)]).0, 1), ["copy", "a", "copy.1"], "there is room for two at once");
     assert_eq!(names(&filled(text, vec![scratchpad(4096)]).0, 1), ["a"], "nobody asks for more");
@@ -142,14 +98,7 @@ fn operands_are_copied_to_where_they_are_wanted() {
 
 #[test]
 fn constants_live_there_if_they_may() {
-    let text = "ENTRY main {
-      x = f32[4] parameter(0)
-      c = f32[4] constant({1, 2, 3, 4})
-      custom = f32[4] custom-call(c), custom_call_target=\"f\"
-      d = f32[4] constant({5, 6, 7, 8})
-      a = f32[4] add(x, d)
-      ROOT r = (f32[4], f32[4]) tuple(a, custom)
-    }";
+    let text = include_str!("programs/constants_live_there_if_they_may.hlo");
     let (module, _) = filled(text, vec![MemorySpaceProfile { constants: true, ..scratchpad(4096) }]);
     assert_eq!(names(&module, 1), ["d"], "a custom call knows nothing of it");
     assert!(names(&filled(text, vec![scratchpad(4096)]).0, 1).is_empty());

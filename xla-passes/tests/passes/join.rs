@@ -250,23 +250,7 @@ fn replicas_have_arguments_of_their_own() {
 }
 
 /// Column-major matrix that is partitioned in both dimensions, and aliased with a result.
-const GRID: &str = r##"HloModule grid, num_partitions=4, input_output_alias={ {0}: (0, {}, may-alias) },
- entry_computation_layout={(f32[4,2]{0,1}, f32[2]{0})->(f32[4,2]{0,1}, f32[])},
- frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2], device_ids=[3, 1, 2, 0]>}"}
-plus { a = f32[] parameter(0)
- b = f32[] parameter(1)
- ROOT c = f32[] add(a, b) }
-ENTRY main {
- x = f32[4,2] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>"}
- y = f32[2] parameter(1), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"b\"}]>"}
- rows = f32[4,2] broadcast(y), dimensions={1}
- sum = f32[4,2] add(x, rows)
- held = f32[4,2] custom-call(sum), custom_call_target="Sharding", sharding={replicated}
- zero = f32[] constant(0)
- total = f32[] reduce(held, zero), dimensions={0,1}, to_apply=plus
- end = f32[4,2] custom-call(held), custom_call_target="xla.sdy.FuncResultSharding", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>"}
- ROOT t = (f32[4,2], f32[]) tuple(end, total)
-}"##;
+const GRID: &str = include_str!("programs/grid.hlo");
 
 #[test]
 fn arrays_are_put_together_and_taken_apart() {
@@ -301,33 +285,7 @@ fn parts_that_are_to_be_summed_are_summed() {
 }
 
 /// Results of operations on an array whose rows are partitioned along `a` and whose columns along `b`.
-const OPEN: &str = r##"HloModule open, num_partitions=4, allow_spmd_sharding_propagation_to_output={true},
- frontend_attributes={xla.sdy.meshes="{empty_mesh = #sdy.mesh<[]>, mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}"}
-plus { p = f32[] parameter(0)
- q = f32[] parameter(1)
- ROOT r = f32[] add(p, q) }
-twice { p = f32[4,8] parameter(0)
- ROOT r = f32[4,8] add(p, p) }
-ENTRY main {
- row = f32[8] parameter(1), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@empty_mesh, [{}]>"}
- x = f32[4,8] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>"}
- zero = f32[] constant(0)
- rows = f32[4,8] broadcast(row), dimensions={1}
- sum = f32[4,8] add(rows, x)
- called = f32[4,8] call(sum), to_apply=twice
- turned = f32[8,4] transpose(x), dimensions={1,0}
- reduced = f32[8] reduce(x, zero), dimensions={0}, to_apply=plus
- product = f32[4,4] dot(x, turned), lhs_contracting_dims={1}, rhs_contracting_dims={0}
- split = f32[2,2,8] reshape(x)
- joined = f32[32] reshape(x)
- odd = f32[3,8] slice(x), slice={[0:3], [0:8]}
- thirds = f32[3,8] add(odd, odd)
- pair = (f32[4,8], f32[8]) tuple(sum, row)
- first = f32[4,8] get-tuple-element(pair), index=0
- closed = f32[4,8] custom-call(x), custom_call_target="Sharding", sharding={replicated}
- ROOT all = (f32[4,8], f32[4,8], f32[8,4], f32[8], f32[4,4], f32[2,2,8], f32[32], f32[3,8], f32[4,8], f32[4,8])
-   tuple(sum, called, turned, reduced, product, split, joined, thirds, first, closed)
-}"##;
+const OPEN: &str = include_str!("programs/open.hlo");
 
 #[test]
 fn open_results_are_split_as_what_they_are_made_of() {

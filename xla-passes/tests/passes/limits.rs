@@ -151,22 +151,7 @@ fn rows_normalized_in_a_chain() {
 
 #[test]
 fn large_reduction_of_a_constant() {
-    let text = "HloModule m
-        add { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT r = f32[] add(x, y) }
-        ENTRY e {
-          c = f32[] constant(1.5)
-          b = f32[20000,20000] broadcast(c), dimensions={}
-          z = f32[] constant(0)
-          p = f32[] parameter(0)
-          s = f32[] reduce(b, z), dimensions={0,1}, to_apply=add
-          i = f32[80000000] iota(), iota_dimension=0
-          t = f32[] reduce(i, z), dimensions={0}, to_apply=add
-          w = f32[1024] reduce-window(i, z), window={size=78125 stride=78125}, to_apply=add
-          e = f32[1024,1000000] iota(), iota_dimension=1
-          v = f32[1024] dot(e, e), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
-          u = f32[] add(s, p)
-          ROOT r = (f32[], f32[], f32[1024], f32[1024]) tuple(u, t, w, v)
-        }";
+    let text = include_str!("programs/large_reduction_of_a_constant.hlo");
     let mut module = parse(text);
     run(&mut module, "standard").unwrap();
     let is_left = |op: &Op| matches!(op, Op::Reduce(_) | Op::ReduceWindow(_) | Op::Dot(_));

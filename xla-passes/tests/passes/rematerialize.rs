@@ -44,19 +44,7 @@ fn limited(text: &str, limit: impl Fn(usize) -> usize) -> (Module, usize, usize,
     (after, unlimited, needs, count)
 }
 
-const SKIP: &str = "
-HloModule skip
-ENTRY main {
-  x = f32[16,16] parameter(0)
-  a = f32[16,16] cosine(x)
-  b = f32[16,16] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  c = f32[16,16] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[16,16] dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  e = f32[16,16] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  flat = f32[256] bitcast(a)
-  again = f32[16,16] bitcast(flat)
-  ROOT r = f32[16,16] dot(e, again), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}";
+const SKIP: &str = include_str!("programs/skip.hlo");
 
 #[test]
 fn a_cheap_value_is_computed_again() {
@@ -98,26 +86,7 @@ fn what_is_expensive_is_kept_and_the_error_names_it() {
 }
 
 /// Kernel with two results, the second of which is used late; both are computed from a value that is always live.
-const KERNEL: &str = "
-fused {
-  x = f32[16,16] parameter(0)
-  y = f32[16,16] parameter(1)
-  a = f32[16,16] add(x, y)
-  b = f32[16,16] sine(x)
-  ROOT both = (f32[16,16], f32[16,16]) tuple(a, b)
-}
-ENTRY main {
-  x = f32[16,16] parameter(0)
-  y = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-  both = (f32[16,16], f32[16,16]) fusion(x, y), kind=kLoop, calls=fused
-  a = f32[16,16] get-tuple-element(both), index=0
-  b = f32[16,16] get-tuple-element(both), index=1
-  c = f32[16,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[16,16] dot(c, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  e = f32[16,16] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  f = f32[16,16] dot(e, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT r = f32[16,16] dot(f, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}";
+const KERNEL: &str = include_str!("programs/kernel.hlo");
 
 #[test]
 fn of_a_kernel_only_the_result_that_is_needed_is_computed_again() {
@@ -153,37 +122,7 @@ fn what_has_only_late_uses_moves_there() {
 /// Two values with late uses in the body of a loop; both are recomputed.
 #[test]
 fn inside_loops_and_several_at_once() {
-    let text = "
-    condition {
-      state = (s32[], f32[16,16]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      n = s32[] constant(3)
-      ROOT less = pred[] compare(i, n), direction=LT
-    }
-    body {
-      state = (s32[], f32[16,16]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      x = f32[16,16] get-tuple-element(state), index=1
-      one = s32[] constant(1)
-      next = s32[] add(i, one)
-      p = f32[16,16] cosine(x)
-      q = f32[16,16] sine(x)
-      s = f32[16,16] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      t = f32[16,16] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      u = f32[16,16] dot(t, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      v = f32[16,16] dot(u, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      y = f32[16,16] dot(v, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      z = f32[16,16] dot(y, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      w = f32[16,16] dot(z, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-      ROOT result = (s32[], f32[16,16]) tuple(next, w)
-    }
-    ENTRY main {
-      zero = s32[] constant(0)
-      x = f32[16,16] parameter(0)
-      init = (s32[], f32[16,16]) tuple(zero, x)
-      loop = (s32[], f32[16,16]) while(init), condition=condition, body=body
-      ROOT result = f32[16,16] get-tuple-element(loop), index=1
-    }";
+    let text = include_str!("programs/inside_loops_and_several_at_once.hlo");
     let (module, before, after, count) = limited(text, |bytes| bytes - 1500);
     assert_eq!((before - after, count), (2048, 2), "{module}");
 }

@@ -17,18 +17,7 @@ fn compiled(text: &str) -> Module {
     VerifiedModule::new(module).unwrap().into_inner()
 }
 
-const RESHAPED: &str = "
-    ENTRY main {
-      x = f32[3,10]{1,0} parameter(0)
-      n = f32[3,10]{1,0} negate(x)
-      b = f32[5,6]{1,0} bitcast(n)
-      s = s32[5,6]{1,0} bitcast(b)
-      t = s32[6,5]{1,0} transpose(s), dimensions={1,0}
-      v = s32[30]{0} reshape(t)
-      c = s32[] constant(1)
-      d = s32[30]{0} broadcast(c), dimensions={}
-      ROOT r = s32[30]{0} add(v, d)
-    }";
+const RESHAPED: &str = include_str!("programs/reshaped.hlo");
 
 #[test]
 fn every_array_lies_in_tiles_and_bitcasts_are_spelled_out() {
@@ -67,14 +56,7 @@ fn buffers_have_room_for_whole_tiles() {
 
 #[test]
 fn a_loop_keeps_its_state_in_tiles() {
-    let module = compiled(
-        "more { s = (s32[], f32[5]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n n = s32[] constant(9)\n \
-         ROOT c = pred[] compare(i, n), direction=LT }\n\
-         step { s = (s32[], f32[5]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n one = s32[] constant(2)\n \
-         x = f32[5] get-tuple-element(s), index=1\n j = s32[] add(i, one)\n y = f32[5] add(x, x)\n ROOT r = (s32[], f32[5]) tuple(j, y) }\n\
-         ENTRY main { i = s32[] parameter(0)\n x = f32[5] parameter(1)\n s = (s32[], f32[5]) tuple(i, x)\n \
-         w = (s32[], f32[5]) while(s), condition=more, body=step\n ROOT r = f32[5] get-tuple-element(w), index=1 }",
-    );
+    let module = compiled(include_str!("programs/a_loop_keeps_its_state_in_tiles.hlo"));
     let text = module.to_string();
     assert!(text.contains("(s32[], f32[5]{0:T(32)}) parameter(0)"), "{text}");
     assign_buffers(&module, &BufferOptions { verify: true, ..BufferOptions::default() }).unwrap();

@@ -45,6 +45,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("tests/corpus/generate/bench/inputs.py", "py"),
     ("tests/corpus/suites", "zip"),
     ("tests/conformance/programs", "hlo"),
+    ("tests/conformance/programs/kernels", "hlo"),
     ("tests/conformance/idioms", "hlo"),
     ("tests/regressions", "hlo"),
 ];

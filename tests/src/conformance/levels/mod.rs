@@ -14,6 +14,7 @@ mod support;
 mod transfer;
 
 use super::case::{Case, Level};
+pub(crate) use programs::files as program_files;
 
 /// Numbers of programs and values.
 pub(super) struct Sizes {

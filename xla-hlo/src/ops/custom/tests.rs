@@ -480,10 +480,7 @@ fn annotations_for_several_devices_are_refused_by_name() {
 
 #[test]
 fn a_dead_call_needs_no_handler() {
-    let text = "f { a = f32[] parameter(0)\n ROOT b = f32[] custom-call(a), custom_call_target=\"unknown\" }\n\
-                ENTRY e { x = f32[] parameter(0)\n d = (f32[], f32[]) custom-call(x), custom_call_target=\"unknown\"\n \
-                g = f32[] get-tuple-element(d), index=0\n n = f32[] negate(g)\n c = f32[] call(x), to_apply=f\n \
-                ROOT r = f32[] negate(x) }";
+    let text = include_str!("programs/a_dead_call_needs_no_handler.hlo");
     let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
     CustomCallRegistry::new().check(&module).unwrap();
     let result = Evaluator::new(&module).call(module.entry_id(), vec![scalar(F32, 1.0)]).unwrap();

@@ -19,8 +19,7 @@ fn vector(ty: ElementType, values: &[f64]) -> Literal {
 
 #[test]
 fn training_is_that_of_xla() {
-    let text = "ENTRY e { x = f32[3,2] parameter(0)\n s = f32[2] parameter(1)\n o = f32[2] parameter(2)\n \
-        ROOT r = (f32[3,2],f32[2],f32[2]) batch-norm-training(x, s, o), epsilon=0.001, feature_index=1 }";
+    let text = include_str!("programs/training_is_that_of_xla.hlo");
     let result = run_text(text, &[x(F32), vector(F32, &[2.0, 0.5]), vector(F32, &[1.0, -1.0])]).unwrap();
     let expected: [&[f64]; 3] =
         [&[-1.4490304, -1.0581203, 1.0, -0.36067694, 3.4490304, -1.5812027], &[3.0, 2.3333335], &[2.666667, 8.222222]];
@@ -88,8 +87,7 @@ fn edges() {
 
 #[test]
 fn statistics_may_be_of_another_precision() {
-    let text = "ENTRY e { x = bf16[3,2] parameter(0)\n s = f32[2] parameter(1)\n o = f32[2] parameter(2)\n \
-        ROOT r = (bf16[3,2],f32[2],f32[2]) batch-norm-training(x, s, o), epsilon=0.001, feature_index=1 }";
+    let text = include_str!("programs/statistics_may_be_of_another_precision.hlo");
     let result = run_text(text, &[x(BF16), vector(F32, &[1.0, 1.0]), vector(F32, &[0.0, 0.0])]).unwrap();
     assert_near("mean", &numbers(&result.elements()[1]), &[3.0, 7.0 / 3.0], 1e-7);
 }

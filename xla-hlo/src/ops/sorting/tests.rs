@@ -153,25 +153,7 @@ fn every_ordered_type_has_a_greatest_element() {
 
 #[test]
 fn text_prints_back_the_same() {
-    let text = "HloModule m
-
-%before (a: f32[], b: f32[], c: s32[], d: s32[]) -> pred[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  %c = s32[] parameter(2)
-  %d = s32[] parameter(3)
-  ROOT %lt = pred[] compare(%a, %b), direction=LT
-}
-
-ENTRY %main (x: f32[2,5], i: s32[2,5]) -> (f32[2,5], s32[2,5]) {
-  %x = f32[2,5]{1,0} parameter(0)
-  %i = s32[2,5]{1,0} parameter(1)
-  %best = (f32[2,3]{1,0}, s32[2,3]{1,0}) topk(%x), k=3, largest=false
-  %stable = (f32[2,3]{1,0}, s32[2,3]{1,0}) topk(%x), k=3, largest=true, is_stable=true
-  %once = (f32[2,5]{1,0}, s32[2,5]{1,0}) sort(%x, %i), dimensions={1}, to_apply=%before
-  ROOT %sort = (f32[2,5]{1,0}, s32[2,5]{1,0}) sort(%x, %i), dimensions={0}, is_stable=true, to_apply=%before
-}
-";
+    let text = include_str!("programs/text_prints_back_the_same.hlo");
     let module = crate::text::parse_module(text).unwrap();
     let printed = module.to_string();
     for line in text.lines().filter(|line| line.contains("topk") || line.contains("sort(")) {

@@ -20,9 +20,7 @@ fn run(instructions: &str) -> Result<Literal> {
 
 #[test]
 fn tokens_pass_values_on() {
-    let text = "ENTRY main {\n x = f32[] parameter(0)\n t = token[] after-all()\n u = token[] after-all(t, t)\n \
-        v = (f32[], token[]) tuple(x, u)\n w = (f32[], token[]) add-dependency(v, u)\n \
-        ROOT r = f32[] get-tuple-element(w), index=0\n}";
+    let text = include_str!("programs/tokens_pass_values_on.hlo");
     let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
     assert_eq!(evaluate(&module, vec![scalar(F32, 3.0)]).unwrap(), scalar(F32, 3.0));
     assert_eq!(run("u = token[] after-all(t)\n y = f32[] add-dependency(x, u)").unwrap(), scalar(F32, -7.0));

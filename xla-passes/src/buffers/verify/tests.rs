@@ -15,33 +15,7 @@ fn assigned(text: &str) -> (Module, BufferAssignment) {
     (module, assignment)
 }
 
-const LOOP: &str = "
-    condition {
-      state = (s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      n = s32[] constant(3)
-      ROOT less = pred[] compare(i, n), direction=LT
-    }
-    body {
-      state = (s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      x = f32[4] get-tuple-element(state), index=1
-      one = s32[] constant(1)
-      next = s32[] add(i, one)
-      back = f32[4] reverse(x), dimensions={0}
-      sum = f32[4] add(back, x)
-      ROOT result = (s32[], f32[4]) tuple(next, sum)
-    }
-    ENTRY main {
-      start = s32[] constant(0)
-      p = f32[4] parameter(0)
-      kept = f32[4] cosine(p)
-      x = f32[4] reverse(kept), dimensions={0}
-      init = (s32[], f32[4]) tuple(start, x)
-      loop = (s32[], f32[4]) while(init), condition=condition, body=body
-      y = f32[4] get-tuple-element(loop), index=1
-      ROOT result = f32[4] subtract(y, kept)
-    }";
+const LOOP: &str = include_str!("programs/loop.hlo");
 
 /// Moves all leaves with the slice of `%from` in one computation to the slice of `%to` in another.
 fn move_leaves(module: &Module, assignment: &mut BufferAssignment, from: (&str, &str), to: (&str, &str)) {
@@ -85,17 +59,7 @@ fn writes_to_parameters_are_found() {
 
 #[test]
 fn values_that_any_branch_clobbers_are_found() {
-    let text = "
-    one { x = f32[4] parameter(0)  a = f32[4] reverse(x), dimensions={0}  ROOT b = f32[4] reverse(a), dimensions={0} }
-    two { x = f32[4] parameter(0)  c = f32[4] reverse(x), dimensions={0}  ROOT d = f32[4] reverse(c), dimensions={0} }
-    ENTRY main {
-      which = pred[] parameter(0)
-      p = f32[4] parameter(1)
-      kept = f32[4] cosine(p)
-      x = f32[4] reverse(kept), dimensions={0}
-      y = f32[4] conditional(which, x, x), true_computation=one, false_computation=two
-      ROOT result = f32[4] subtract(y, kept)
-    }";
+    let text = include_str!("programs/values_that_any_branch_clobbers_are_found.hlo");
     for from in [("one", "a"), ("two", "c")] {
         let error = refused_in(text, from, ("main", "kept"));
         assert!(error.contains("when %result reads it"), "{from:?}: {error}");
@@ -104,44 +68,14 @@ fn values_that_any_branch_clobbers_are_found() {
 
 #[test]
 fn two_leaves_of_a_state_in_one_place_are_found() {
-    let text = "
-    condition {
-      state = (s32[], f32[4], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      n = s32[] constant(3)
-      ROOT less = pred[] compare(i, n), direction=LT
-    }
-    body {
-      state = (s32[], f32[4], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(state), index=0
-      x = f32[4] get-tuple-element(state), index=1
-      y = f32[4] get-tuple-element(state), index=2
-      one = s32[] constant(1)
-      next = s32[] add(i, one)
-      a = f32[4] negate(x)
-      b = f32[4] cosine(y)
-      ROOT result = (s32[], f32[4], f32[4]) tuple(next, a, b)
-    }
-    ENTRY main {
-      start = s32[] constant(0)
-      p = f32[4] parameter(0)
-      x = f32[4] negate(p)
-      init = (s32[], f32[4], f32[4]) tuple(start, x, x)
-      ROOT loop = (s32[], f32[4], f32[4]) while(init), condition=condition, body=body
-    }";
+    let text = include_str!("programs/two_leaves_of_a_state_in_one_place_are_found.hlo");
     let error = refused_in(text, ("body", "y"), ("body", "x"));
     assert!(error.contains("%loop"), "{error}");
 }
 
 #[test]
 fn nothing_is_written_where_nothing_may_be_written() {
-    let text = "ENTRY main {
-      p = f32[4] parameter(0)
-      e = f32[0] parameter(1)
-      n = f32[0] negate(e)
-      m = f32[0] cosine(n)
-      ROOT r = (f32[4], f32[0]) tuple(p, m)
-    }";
+    let text = include_str!("programs/nothing_is_written_where_nothing_may_be_written.hlo");
     let (module, mut assignment) = assigned(text);
     let main = module.find("main").expect("the entry");
     let at = |name: &str| (main, module[main].find(name).expect("it exists"));
@@ -165,14 +99,7 @@ fn a_result_outside_of_its_output_is_found() {
 
 #[test]
 fn another_order_is_found() {
-    let text = "ENTRY main {
-      x = f32[4] parameter(0)
-      a = f32[4] reverse(x), dimensions={0}
-      b = f32[4] reverse(a), dimensions={0}
-      c = f32[4] cosine(x)
-      d = f32[4] reverse(c), dimensions={0}
-      ROOT r = f32[4] add(b, d)
-    }";
+    let text = include_str!("programs/another_order_is_found.hlo");
     let (mut module, assignment) = assigned(text);
     let entry = module.entry_id();
     let at = |name: &str| module[entry].find(name).expect("it exists");

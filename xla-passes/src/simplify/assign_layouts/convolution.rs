@@ -95,11 +95,7 @@ mod tests {
     /// Checks that chained convolutions need no transpose between them, and that the result is unchanged.
     #[test]
     fn targets_get_the_order_they_take() {
-        let text = "ENTRY main {\n i = f32[2,3,6] iota(), iota_dimension=2\n j = f32[2,3,6] iota(), iota_dimension=1\n \
-                    x = f32[2,3,6] subtract(i, j)\n k = f32[3,3,2] iota(), iota_dimension=0\n \
-                    c = f32[2,3,5] convolution(x, k), window={size=2}, dim_labels=bf0_oi0->bf0\n \
-                    n = f32[2,3,5] negate(c)\n \
-                    ROOT d = f32[2,3,4] convolution(n, k), window={size=2}, dim_labels=bf0_io0->bf0\n}";
+        let text = include_str!("programs/targets_get_the_order_they_take.hlo");
         let mut module = parse_module(text).unwrap();
         let before = evaluate(&module, vec![]).unwrap();
         let mut profile = TargetProfile::generic();

@@ -4,20 +4,7 @@ use super::*;
 
 /// Program on halves of an array on two devices: returns its double, sharded, which may alias the argument, and the sum
 /// of all elements, replicated.
-const HALVES: &str = r#"HloModule halves, num_partitions=2, input_output_alias={ {0}: (0, {}, may-alias) }
-plus {
- a = f32[] parameter(0)
- b = f32[] parameter(1)
- ROOT c = f32[] add(a, b)
-}
-ENTRY main {
- x = f32[4] parameter(0), sharding={devices=[2]0,1}
- twice = f32[4] add(x, x)
- zero = f32[] constant(0)
- sum = f32[] reduce(x, zero), dimensions={0}, to_apply=plus
- split = f32[4] custom-call(twice), custom_call_target="Sharding", sharding={devices=[2]0,1}
- ROOT t = (f32[4], f32[]) tuple(split, sum), sharding={{devices=[2]0,1}, {replicated}}
-}"#;
+const HALVES: &str = include_str!("programs/halves.hlo");
 
 fn halves(client: &Client) -> LoadedExecutable {
     let module = VerifiedModule::new(xla_hlo::text::parse_module(HALVES).unwrap()).unwrap();

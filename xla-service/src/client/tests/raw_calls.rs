@@ -297,10 +297,7 @@ fn errors_and_panics_of_handlers_are_those_of_the_run() {
 
 #[test]
 fn branches_that_are_never_taken_need_no_handlers() {
-    let text = "HloModule platforms\nhere { x = u8[4] parameter(0)\n ROOT y = u8[4] negate(x) }\n\
-                elsewhere { x = u8[4] parameter(0)\n ROOT y = u8[4] custom-call(x), custom_call_target=\"of_another\" }\n\
-                ENTRY main { x = u8[4] parameter(0)\n place = s32[] constant(0)\n \
-                ROOT y = u8[4] conditional(place, x, x), branch_computations={here, elsewhere} }";
+    let text = include_str!("programs/branches_that_are_never_taken_need_no_handlers.hlo");
     // The interpreter evaluates the module without passes.
     let [_, client] = clients();
     let program = compile(&client, text).unwrap();

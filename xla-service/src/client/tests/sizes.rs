@@ -6,16 +6,7 @@ use crate::host::HostOrder;
 
 /// Compiles `(x, k, l) -> (x[..k, ..l], (x[..k], k))` of `f32[2,3]`; the first result is column-major.
 fn cut(client: &Client) -> LoadedExecutable {
-    let text = "HloModule cut, entry_computation_layout={(f32[2,3]{1,0}, s32[], s32[])->(f32[<=2,<=3]{0,1}, (f32[<=2,3]{1,0}, s32[]))}
-ENTRY main {
-  x = f32[2,3] parameter(0)
-  k = s32[] parameter(1)
-  l = s32[] parameter(2)
-  rows = f32[<=2,3] set-dimension-size(x, k), dimensions={0}
-  both = f32[<=2,<=3] set-dimension-size(rows, l), dimensions={1}
-  inner = (f32[<=2,3], s32[]) tuple(rows, k)
-  ROOT r = (f32[<=2,<=3], (f32[<=2,3], s32[])) tuple(both, inner)
-}";
+    let text = include_str!("programs/cut.hlo");
     let module = VerifiedModule::new(xla_hlo::text::parse_module(text).unwrap()).unwrap();
     client.compile(&module, &CompileOptions::default()).unwrap()
 }

@@ -12,35 +12,7 @@ use crate::conformance::launch;
 use crate::conformance::levels::support::{resting, settles};
 
 /// Program that counts to its argument, so slowly that it never reaches a large one.
-const LOOP: &str = "HloModule count
-
-more {
-  s = (s32[], s32[], f32[64]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] get-tuple-element(s), index=1
-  ROOT c = pred[] compare(i, n), direction=LT
-}
-
-step {
-  s = (s32[], s32[], f32[64]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] get-tuple-element(s), index=1
-  x = f32[64] get-tuple-element(s), index=2
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  y = f32[64] cosine(x)
-  ROOT r = (s32[], s32[], f32[64]) tuple(j, n, y)
-}
-
-ENTRY main {
-  n = s32[] parameter(0)
-  x = f32[64] parameter(1)
-  zero = s32[] constant(0)
-  s = (s32[], s32[], f32[64]) tuple(zero, n, x)
-  w = (s32[], s32[], f32[64]) while(s), condition=more, body=step
-  ROOT i = s32[] get-tuple-element(w), index=0
-}
-";
+const LOOP: &str = include_str!("programs/loop.hlo");
 
 /// Time limit for a cancelled run to stop.
 const PATIENCE: Duration = Duration::from_secs(20);

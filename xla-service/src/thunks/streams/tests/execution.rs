@@ -211,68 +211,13 @@ impl Launcher for WatchedAdder {
 }
 
 /// Two inputs, three branches, and their join.
-const BRANCHES: &str = "
-HloModule branches
-ENTRY main {
-  x = f32[16] parameter(0)
-  y = f32[16] parameter(1)
-  a1 = f32[16] add(x, x)
-  a2 = f32[16] add(a1, x)
-  b1 = f32[16] add(y, y)
-  b2 = f32[16] add(b1, y)
-  c1 = f32[16] add(x, y)
-  c2 = f32[16] add(c1, c1)
-  ab = f32[16] add(a2, b2)
-  abc = f32[16] add(ab, c2)
-  ROOT r = (f32[16], f32[16]) tuple(abc, c2)
-}";
+const BRANCHES: &str = include_str!("programs/branches.hlo");
 
 /// Loop with known trip count whose body has two independent halves, next to an independent kernel.
-const LOOPING: &str = "
-HloModule looping
-condition {
-  s = (s32[], f32[16], f32[16]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(3)
-  ROOT r = pred[] compare(i, n), direction=LT
-}
-body {
-  s = (s32[], f32[16], f32[16]) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  a = f32[16] get-tuple-element(s), index=1
-  b = f32[16] get-tuple-element(s), index=2
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  a1 = f32[16] add(a, a)
-  b1 = f32[16] add(b, b)
-  ROOT r = (s32[], f32[16], f32[16]) tuple(next, a1, b1)
-}
-ENTRY main {
-  x = f32[16] parameter(0)
-  y = f32[16] parameter(1)
-  zero = s32[] constant(0)
-  beside = f32[16] add(x, y)
-  init = (s32[], f32[16], f32[16]) tuple(zero, x, y)
-  loop = (s32[], f32[16], f32[16]) while(init), condition=condition, body=body
-  a = f32[16] get-tuple-element(loop), index=1
-  b = f32[16] get-tuple-element(loop), index=2
-  ab = f32[16] add(a, b)
-  ROOT r = f32[16] add(ab, beside)
-}";
+const LOOPING: &str = include_str!("programs/looping.hlo");
 
 /// Program with a stream that starts after a thunk of another stream, and is waited for before the end.
-const LATER: &str = "
-HloModule later
-ENTRY main {
-  x = f32[16] parameter(0)
-  y = f32[16] parameter(1)
-  a = f32[16] add(x, y)
-  b1 = f32[16] add(a, a)
-  b2 = f32[16] add(b1, x)
-  c1 = f32[16] add(a, y)
-  c2 = f32[16] add(c1, y)
-  ROOT r = f32[16] add(b2, c2)
-}";
+const LATER: &str = include_str!("programs/later.hlo");
 
 /// Compiles a program to several streams, before it becomes an executable.
 fn compile(text: &str) -> (OptimizedModule, ThunkProgram) {
