@@ -93,11 +93,6 @@ fn wide_keys_are_sorted_by_digits() {
 #[test]
 fn elements_of_several_arrays_are_moved_by_digits() {
     // Complex numbers move in two parts; the keys are in the second array.
-}
-
-#[test]
-fn elements_of_several_arrays_are_moved_by_digits() {
-    // Complex numbers move in two parts; the keys are in the second array.
     agrees(include_str!("programs/sort_of_four_arrays_by_the_second.hlo"));
 }
 

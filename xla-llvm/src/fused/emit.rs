@@ -41,8 +41,8 @@ pub(crate) fn emit_function(
     if addresses.len() > FEW_ADDRESSES {
         remove_unused(&addresses);
     }
-    let ended = Kernel::end(emitter, name, launch, (kernel.work(), strategy.to_string()))?;
-    Ok(Kernel { denormals: kernel.denormals(), ..ended })
+    let ended = Kernel::end(emitter, name, launch, strategy.to_string())?;
+    Ok(Kernel { work: kernel.work(), denormals: kernel.denormals(), ..ended })
 }
 
 /// Removes unused loads of addresses: each branch of a concatenation of many operands loads its own.

@@ -29,7 +29,8 @@ pub struct Kernel {
     /// Bytes of scratch memory, aligned to 64, that the caller allocates. Its address follows those of the arrays. Two
     /// threads must not share it.
     pub scratch_bytes: u64,
-    /// Rough cost of all work items together, in elementary operations on one element.
+    /// Rough cost of all work items of a fusion together, in elementary operations on one element; CPUs distribute large
+    /// kernels over threads. 0 for kernels of other kinds, which only GPUs run or which have one work item.
     pub work: f64,
     /// Treatment of subnormal numbers.
     pub denormals: Denormals,
@@ -48,7 +49,7 @@ impl Kernel {
         emitter: &Emitter<'_>,
         name: &str,
         Launch { work_items, block }: Launch,
-        (work, strategy): (f64, String),
+        strategy: String,
     ) -> Result<Kernel> {
         emitter.end_kernel()?;
         if emitter.target().simt() == Some(Simt::Nvptx) && emitter.maps().len() != emitter.map_count() {
@@ -62,7 +63,7 @@ impl Kernel {
             dynamic_shared_bytes: emitter.dynamic_shared_bytes(),
             maps: emitter.maps(),
             scratch_bytes: emitter.scratch_bytes(),
-            work,
+            work: 0.0,
             denormals: Denormals::Preserve,
             strategy,
         })

@@ -23,8 +23,7 @@ pub struct Outcome {
 /// the evaluator's. Does not run a module that takes more than `steps` instructions.
 pub fn check(mut module: Module, arguments: &[Literal], steps: u64) -> Outcome {
     xla_hlo::verify::check(&module).expect("the test's module is valid");
-    let mut evaluator = Evaluator::new(&module).with_step_limit(steps);
-    let expected = evaluator.call(module.entry_id(), arguments.to_vec());
+    let expected = Evaluator::new(&module).with_step_limit(steps).call(module.entry_id(), arguments.to_vec());
     schedule_module(&mut module).expect("it can be scheduled");
     let copies = insert_copies(&mut module).expect("copies can be inserted");
     xla_hlo::verify::check(&module).expect("the module with copies is valid");

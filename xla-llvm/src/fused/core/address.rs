@@ -225,7 +225,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if guard.is_always() || is_near || elements < reach || !self.emitter.target().abilities().masked_memory {
             return (number, mask);
         }
-        let first = self.number(if stride > 0 { 0 } else { reach - 1 });
+        let first = self.number(if stride == 1 { 0 } else { reach - 1 });
         if guard.width() == 1 {
             let base = guard.select(base, first);
             return (Number::Strided { base, stride, width }, self.existing_lanes(index));

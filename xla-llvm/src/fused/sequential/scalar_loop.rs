@@ -77,17 +77,8 @@ impl<'m> ScalarLoop<'m> {
     pub(crate) fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let pointers = Frame::open(emitter, name, self.pointers)?.pointers;
         LoopWriter { plan: self, emitter, pointers, registers: BTreeMap::new() }.write()?;
-        let ended = Kernel::end(emitter, name, Launch::alone(1), (self.work(), self.to_string()))?;
+        let ended = Kernel::end(emitter, name, Launch::alone(1), self.to_string())?;
         Ok(Kernel { denormals: self.denormals, ..ended })
-    }
-
-    /// Returns the rough cost of a run.
-    fn work(&self) -> f64 {
-        let kernels = self.condition.iter().chain(&self.body).filter_map(|step| match step {
-            ScalarStep::Compute { source, .. } => FusedKernel::new(source).ok(),
-            ScalarStep::Copy { .. } => None,
-        });
-        kernels.map(|kernel| kernel.work()).sum()
     }
 }
 

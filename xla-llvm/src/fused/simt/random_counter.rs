@@ -60,7 +60,7 @@ impl KernelPlan for RandomCounter {
             emitter.store_lanes(half, kernel.pointers[0], half.int(place), None);
         }
         let launch = Launch { work_items: 1, block: Some(1) };
-        let ended = Kernel::end(emitter, name, launch, (3.0, self.describe(())))?;
+        let ended = Kernel::end(emitter, name, launch, self.describe(()))?;
         Ok(Kernel { denormals: Denormals::Unaffected, ..ended })
     }
 }

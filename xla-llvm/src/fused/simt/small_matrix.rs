@@ -76,13 +76,12 @@ impl KernelPlan for SmallMatrixPlan {
     fn emit(&self, source: &KernelSource<'_>, (): (), emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let kernel = emitter.simt_kernel(name, self.words(), 0)?;
         let mut s = FusedEmitter::new(emitter, source.module, source.computation)?;
-        let elements = self.matrices * self.rows * self.rows;
-        let (blocks, threads, work) = match (self.method, &kernel.pointers[..]) {
+        let (blocks, threads) = match (self.method, &kernel.pointers[..]) {
             (Method::Factor, &[a, factor]) => {
                 if self.rows > 0 && self.matrices > 0 {
                     Writer::new(self, &s)?.factor(&mut s, a, factor)?;
                 }
-                (self.matrices, self.rows.next_multiple_of(WARP.into()), elements * self.rows / 3)
+                (self.matrices, self.rows.next_multiple_of(WARP.into()))
             }
             (Method::Solve { lower, unit_diagonal, columns }, &[a, b, x]) => {
                 let blocks = self.matrices * columns.div_ceil(COLUMNS);
@@ -90,12 +89,12 @@ impl KernelPlan for SmallMatrixPlan {
                     let system = System { lower, unit_diagonal, columns };
                     Writer::new(self, &s)?.solve(&mut s, &system, [a, b, x])?;
                 }
-                (blocks, COLUMNS, elements * columns)
+                (blocks, COLUMNS)
             }
             _ => return Err(Error::internal(format!("kernel {name} of a small matrix has unexpected pointers"))),
         };
         let launch = Launch { work_items: if self.rows == 0 { 0 } else { blocks }, block: Some(threads as u32) };
-        Kernel::end(emitter, name, launch, (work as f64, self.describe(())))
+        Kernel::end(emitter, name, launch, self.describe(()))
     }
 }
 

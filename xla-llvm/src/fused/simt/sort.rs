@@ -123,8 +123,7 @@ impl KernelPlan for SortPlan {
             }
             _ => return Err(Error::internal(format!("kernel {name} of sort {phase:?} has unexpected numbers"))),
         };
-        let work = self.count as f64 * 20.0;
-        Kernel::end(emitter, name, Launch { work_items, block }, (work, self.describe(phase)))
+        Kernel::end(emitter, name, Launch { work_items, block }, self.describe(phase))
     }
 }
 

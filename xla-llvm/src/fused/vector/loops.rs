@@ -213,12 +213,12 @@ impl<'m> FusedKernel<'_, 'm> {
     }
 
     /// Returns the elements of a work item that is a chunk of a row, if rows can be split: no reduction may be
-    /// recomputed per chunk.
+    /// recomputed per chunk. Rows of width 1 have one element.
     fn chunk(&self, width: u32) -> Option<u64> {
         let reductions = self.reductions();
         match &reductions[..] {
             [] => Some(CHUNK),
-            _ if width > 1 && reductions.iter().all(|&id| self.reduces_into_loop(id).is_some()) => Some(width.into()),
+            _ if reductions.iter().all(|&id| self.reduces_into_loop(id).is_some()) => Some(width.into()),
             _ => None,
         }
     }

@@ -40,7 +40,7 @@ impl<'m> KernelFunction<'m> for BlockLoop<'m> {
         );
         tested.and(computed)?;
         let launch = Launch { work_items: 1, block: Some(self.threads) };
-        Kernel::end(emitter, name, launch, (writer.work(), self.to_string()))
+        Kernel::end(emitter, name, launch, self.to_string())
     }
 
     fn label(&self) -> &str {
@@ -128,15 +128,5 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
 
     fn number(&self, value: u64) -> Lanes<'e, 'ctx> {
         self.emitter.splat_constant(self.emitter.int_type(64).const_int(value, false).into(), 1)
-    }
-
-    /// Returns a rough cost of an iteration.
-    fn work(&self) -> f64 {
-        let phases = self.plan.condition.iter().chain(&self.plan.body);
-        let kernels = phases.filter_map(|phase| match &phase.work {
-            PhaseWork::Compute { source, .. } => FusedKernel::new(source).ok(),
-            PhaseWork::Copy { .. } => None,
-        });
-        kernels.map(|kernel| kernel.work()).sum()
     }
 }

@@ -105,11 +105,7 @@ impl KernelPlan for SplitK {
             }
             (SplitKPhase::Results, _) => self.emit_results(&kernel, emitter, frame, &matmul)?,
         };
-        let work = match phase {
-            SplitKPhase::Parts => kernel.work(),
-            SplitKPhase::Results => (self.cut.parts * self.results) as f64,
-        };
-        Kernel::end(emitter, name, launch, (work, self.describe(phase)))
+        Kernel::end(emitter, name, launch, self.describe(phase))
     }
 }
 

@@ -45,7 +45,6 @@ impl RadixSortPlan {
             }
         };
         let launch = Launch { work_items, block: Some(THREADS as u32) };
-        let work = (self.rows * self.length) as f64 * 8.0;
-        Kernel::end(emitter, name, launch, (work, self.describe(phase)))
+        Kernel::end(emitter, name, launch, self.describe(phase))
     }
 }

@@ -32,8 +32,7 @@ impl ScanPlan {
             s.emitter.store_lanes(at.int(0), words, at, None);
             Ok(())
         })?;
-        let facts = (state.words() as f64, self.describe(ScanPhase::Clear));
-        Kernel::end(emitter, name, Launch::alone(state.words()), facts)
+        Kernel::end(emitter, name, Launch::alone(state.words()), self.describe(ScanPhase::Clear))
     }
 
     /// Emits [`ScanPhase::Scan`].
@@ -52,8 +51,7 @@ impl ScanPlan {
             }
             _ => Err(Error::internal("scan kernel has unexpected pointers")),
         })?;
-        let work = self.dims.iter().product::<usize>() as f64 * 4.0;
         let launch = Launch { work_items: self.blocks(), block: Some(self.threads as u32) };
-        Kernel::end(emitter, name, launch, (work, self.describe(ScanPhase::Scan)))
+        Kernel::end(emitter, name, launch, self.describe(ScanPhase::Scan))
     }
 }

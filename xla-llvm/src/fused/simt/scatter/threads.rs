@@ -45,7 +45,7 @@ impl ThreadedScatter {
         let mut fused = FusedEmitter::new(emitter, module, self.op.computation)?;
         if let Meeting::InCopies(means, copies) = &self.meeting {
             self.combine_in_copies(&mut fused, &plan, *indices, arrays, (means, *copies))?;
-            return Kernel::end(emitter, name, copies.launch(), (elements as f64, self.describe(phase)));
+            return Kernel::end(emitter, name, copies.launch(), self.describe(phase));
         }
         if work_items > 0 {
             fused.for_work_items(WorkItems::Thread, work_items, &mut |s, item| {
@@ -71,7 +71,7 @@ impl ThreadedScatter {
                 }
             })?;
         }
-        Kernel::end(emitter, name, Launch::alone(work_items), (elements as f64, self.describe(phase)))
+        Kernel::end(emitter, name, Launch::alone(work_items), self.describe(phase))
     }
 
     /// Emits the work of a launch for an element of the updates whose window is within the array.

@@ -91,7 +91,6 @@ impl KernelPlan for TopKPlan {
             (TopKPhase::Rows, pointers) if self.picks() => pick::emit(self, place, emitter, pointers)?,
             _ => Selection::new(self, phase, &kernel.pointers)?.emit(place, emitter)?,
         };
-        let work = (self.rows * self.length) as f64 * 8.0;
-        Kernel::end(emitter, name, launch, (work, self.describe(phase)))
+        Kernel::end(emitter, name, launch, self.describe(phase))
     }
 }

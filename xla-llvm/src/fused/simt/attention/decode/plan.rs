@@ -129,11 +129,7 @@ impl KernelPlan for AttentionDecode {
             AttentionPhase::Whole | AttentionPhase::Parts => kernel.emit_attention_decode(emitter, frame, *self)?,
             AttentionPhase::Results => kernel.emit_attention_results(emitter, frame, *self)?,
         };
-        let work = match phase {
-            AttentionPhase::Whole | AttentionPhase::Parts => kernel.work(),
-            AttentionPhase::Results => (self.cut.parts * self.batches * self.queries * self.row()) as f64,
-        };
-        Kernel::end(emitter, name, launch, (work, self.describe(phase)))
+        Kernel::end(emitter, name, launch, self.describe(phase))
     }
 }
 
