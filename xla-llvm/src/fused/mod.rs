@@ -2,7 +2,7 @@
 //! without intermediate buffers.
 //!
 //! ```text
-//! kernel.rs     interface of a kernel function              strategy.rs  choice of the code generation strategy
+//! kernel.rs     interface of a kernel function              strategy/    the list of code generation strategies
 //!   kernel_plan/ kinds of kernels: work of a GPU as one or several launches
 //!   core/       value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
 //!   loops/      indices as affine expressions, loop plans of kernels, nest levels with open basic blocks
