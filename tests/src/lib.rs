@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod agreement;
+mod arguments;
 #[cfg(doctest)]
 mod book;
 pub mod campaign;

@@ -1,9 +1,9 @@
 //! Program with its arguments as one file of HLO text, in which a failing program can be kept.
 //!
 //! In addition to the executed computations, the file may have two that are never called: `inputs` returns the
-//! arguments; without it, they are those of [`input`]. `tolerances` returns `f64[n,3]`: for each of the `n` results a relative tolerance, an absolute tolerance, and 1 if
-//! the sign of a zero is compared. (With `f64[n,2]` it is compared if both tolerances are 0.) Without it, results may
-//! differ by [`TOLERANCE`], and the signs of zeros are compared.
+//! arguments; without it, [`input`] makes them. `tolerances` returns `f64[n,3]`: for each of the `n` results a
+//! relative tolerance, an absolute tolerance, and 1 if the sign of a zero is compared. (With `f64[n,2]` it is compared
+//! if both tolerances are 0.) Without it, results may differ by [`TOLERANCE`], and the signs of zeros are compared.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use xla_hlo::{
     ParameterLeaf, Scalar, Shape,
 };
 
-use crate::agreement::{TOLERANCE, input};
+use crate::arguments::{TOLERANCE, input};
 use crate::generate::Numbers;
 use crate::rounding::measure;
 

@@ -1,7 +1,7 @@
 //! Programs of the corpus for several devices return the expected outputs of each device in the evaluator over the
 //! grid.
 //!
-//! Only programs whose values are those of one device: shardings of global values need a partitioner.
+//! Programs with shardings of global values are left out, since they need a partitioner.
 
 use xla::compare::Tolerance;
 use xla::npz::Archive;

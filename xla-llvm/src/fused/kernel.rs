@@ -29,8 +29,8 @@ pub struct Kernel {
     /// Bytes of scratch memory, aligned to 64, that the caller allocates. Its address follows those of the arrays. Two
     /// threads must not share it.
     pub scratch_bytes: u64,
-    /// Rough cost of all work items of a fusion together, in elementary operations on one element; CPUs distribute large
-    /// kernels over threads. 0 for kernels of other kinds, which only GPUs run or which have one work item.
+    /// Rough cost of all work items of a fusion together, in elementary operations on one element; CPUs distribute
+    /// large kernels over threads. 0 for kernels of other kinds, which only GPUs run or which have one work item.
     pub work: f64,
     /// Treatment of subnormal numbers.
     pub denormals: Denormals,

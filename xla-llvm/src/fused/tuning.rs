@@ -24,8 +24,8 @@ pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
 
 /// Loops over the operands of a concatenation on a CPU.
 pub(crate) mod operand_loops {
-    /// Maximum number of rows of the result, of which each operand is a few columns: one cache line of each row stays in
-    /// the L2 cache until the next operands have been stored.
+    /// Maximum number of rows of the result, of which each operand is a few columns: one cache line of each row stays
+    /// in the L2 cache until the next operands have been stored.
     pub const MOST_ROWS: u64 = 4096;
     /// Minimum mean bytes of an operand's columns, a cache line, if there are more rows.
     pub const RUN_BYTES: u64 = 64;

@@ -135,13 +135,13 @@ impl Run {
 
     /// Compares results with the expected ones.
     pub fn judge(&self, actual: &Literal) -> Check {
-        // The results of a root with several are its own, with one tolerance.
+        // A root with several results has one tolerance for all of them.
         let outputs = &self.program.outputs;
         let tolerance = |i: usize| self.program.tolerance(*outputs.get(i).unwrap_or(&outputs[0]));
         judge::same(&self.compiled, &self.program.arguments, &self.expected, actual, &tolerance)
     }
 
-    /// Compares results with the expected ones, and with those of the first run, bit for bit.
+    /// Compares results with the expected ones, and bit for bit with the results of the first run.
     fn judge_again(&self, first: &Literal, again: &Literal, what: &str) -> Check {
         self.judge(again)?;
         ensure!(first == again, "{what} returns other bits than the first run");

@@ -8,7 +8,7 @@ use super::support::{bytes, filled};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 use crate::generate::{Random, Temper, literal};
 
-/// Ranks 0 to 5, sizes around those of tiles, and empty arrays.
+/// Ranks 0 to 5, sizes around tile sizes, and empty arrays.
 const DIMS: &[&[usize]] = &[
     &[],
     &[1],

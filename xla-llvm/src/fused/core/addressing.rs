@@ -1,8 +1,8 @@
 //! Index arithmetic of elements: coordinates of the operands that an element reads, and conditions that they exist.
 //!
-//! [`Addressing`] is implemented twice: by emission, where quotients, conditions and loaded coordinates are LLVM values,
-//! and by the analysis of a kernel's accesses, where they are symbols without values. The index arithmetic of each
-//! operation is generic over both, so the loops are planned for the same accesses that are emitted.
+//! [`Addressing`] is implemented twice: by emission, where quotients, conditions and loaded coordinates are LLVM
+//! values, and by the analysis of a kernel's accesses, where they are symbols without values. The index arithmetic of
+//! each operation is generic over both, so the loops are planned for the same accesses that are emitted.
 
 use std::collections::HashMap;
 

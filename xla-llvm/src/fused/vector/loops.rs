@@ -197,7 +197,7 @@ impl<'m> FusedKernel<'_, 'm> {
         fitting(lanes, inner)
     }
 
-    /// Whether an element is computed by so many operations that the mask of a vector takes no time beside them.
+    /// Returns whether an element takes at least [`LARGE_BODY`] operations, so that masking adds little to its time.
     fn has_large_body(&self) -> bool {
         let (module, graph, elements) = (self.source.module, self.graph(), self.dims.iter().product::<usize>());
         let mut work = 0.0;

@@ -1,7 +1,8 @@
 //! Operand loops: a concatenation of many operands on a CPU, with a loop nest per kind of operand.
 //!
 //! Each operand is a part of the result that loops of its own compute, without a branch per element. Operands with
-//! equal code share it: the code runs in a loop over a constant table of their pointers and of their offsets in the result.
+//! equal code share it: the code runs in a loop over a constant table of their pointers and of their offsets in the
+//! result.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -84,8 +85,8 @@ impl Strategy for OperandLoops {
     }
 }
 
-/// Returns a loop nest with a vectorized innermost loop, which can compute every kernel on a CPU, and its number of work
-/// items.
+/// Returns a loop nest with a vectorized innermost loop, which can compute every kernel on a CPU, and its number of
+/// work items.
 fn nest(choice: &Choice<'_, '_, '_, '_>) -> Result<(Chosen, u64)> {
     if let Some(grid) = TileGrid::choose(choice)? {
         let tiles = grid.tiles();
@@ -125,8 +126,8 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(FusedKernel { container: Some(self.outputs[0].shape.clone()), ..FusedKernel::new(source)? })
     }
 
-    /// Returns the operands that are not empty of a concatenation for which loops over each operand are best, with the
-    /// offsets of their first elements in the result.
+    /// Returns the non-empty operands of a concatenation, with the offsets of their first elements in the result;
+    /// `None` if loops over each operand would be slower than a loop over the result.
     fn members(&self) -> Result<Option<Vec<(InstrId, u64)>>> {
         let (graph, root) = (self.graph(), self.source.root);
         let (Op::Concatenate(op), [output]) = (graph[root].op(), &self.outputs[..]) else { return Ok(None) };
@@ -148,11 +149,11 @@ impl<'m> FusedKernel<'_, 'm> {
     }
 
     fn input_numbers(&self) -> HashMap<InstrId, usize> {
-        // Of several positions of an operand, any has its address.
+        // An operand with several positions has its address in each.
         self.source.inputs.iter().enumerate().map(|(number, &input)| (input, number)).collect()
     }
 
-    /// Emits the function's body and returns the number of work items: those of the groups, in order.
+    /// Emits the function's body and returns the number of work items: all of group 0, then of group 1, and so on.
     pub(crate) fn emit_operand_loops<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,

@@ -210,7 +210,7 @@ impl RowSort {
         }
     }
 
-    /// Stores a row of many results, one after the other: loops over the arrays of each type. The code of all loads and
+    /// Stores a row of many results sequentially: loops over the arrays of each type. The code of all loads and
     /// stores in one loop would take the scheduler quadratic time.
     fn write_by_array<'e, 'ctx>(
         &self,
