@@ -153,6 +153,6 @@ mod tests {
             assert!(matches!(error, Error::InvalidArgument(_)), "{place}: {error}");
         }
         let error = read("slide-rule", &bytes).unwrap_err();
-        assert!(error.message().contains("for platform abacus, this is slide-rule"), "{error}");
+        assert!(error.message().contains("for platform abacus, not for slide-rule"), "{error}");
     }
 }

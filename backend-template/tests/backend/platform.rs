@@ -74,7 +74,7 @@ fn programs_are_written_down_and_loaded() {
     refused(b"something else", "not a serialised program");
     let mut garbled = bytes.clone();
     garbled[bytes.len() / 2] ^= 1;
-    refused(&garbled, "garbled");
+    refused(&garbled, "corrupt");
     let other = serialized::write("abacus", &serialized::read(NAME, &bytes).expect("it is whole").module, &[]);
     refused(&other.expect("it can be written down"), "for platform abacus");
 }

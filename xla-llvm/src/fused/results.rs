@@ -1,7 +1,7 @@
 //! Results of a kernel: binds arrays to pointers, computes all results at an index, and stores them.
 
 use inkwell::values::PointerValue;
-use xla_hlo::{Error, InstrId, Result};
+use xla_hlo::{ArrayShape, Error, InstrId, Result};
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;
@@ -87,7 +87,12 @@ impl<'m> FusedKernel<'_, 'm> {
 
     /// Returns the destination of a result.
     pub fn target<'ctx>(&self, fused: &FusedEmitter<'_, 'ctx, 'm>, number: usize) -> Source<'ctx> {
-        let shape = self.container.as_ref().unwrap_or(&self.outputs[number].shape).clone();
+        let shape = self.stored_shape(number).clone();
         Source { base: fused.pointers[self.source.inputs.len() + number], shape }
+    }
+
+    /// Returns the shape whose strides apply to a result in memory.
+    pub fn stored_shape(&self, number: usize) -> &ArrayShape {
+        self.container.as_ref().unwrap_or(&self.outputs[number].shape)
     }
 }

@@ -105,7 +105,7 @@ fn several_programs_are_one_object() {
     let header = std::fs::read_to_string(folder.path("build/both.h")).unwrap();
     assert!(header.contains("int32_t sums(const") && header.contains("int32_t other(const"), "{header}");
     let message = folder.fails(2, "compile module.hlo module.hlo -o build");
-    assert!(message.contains("names that differ, not sums, sums"), "{message}");
+    assert!(message.contains("must have different names, not sums, sums"), "{message}");
     let message = folder.fails(2, "compile module.hlo other.hlo --platform gpu --ptxas none -o build");
     assert!(message.contains("holds one module, not 2"), "{message}");
     let done = folder.xla("compile module.hlo --symbol first other.hlo --symbol second -o build");

@@ -485,7 +485,7 @@ fn a_dead_call_needs_no_handler() {
     CustomCallRegistry::new().check(&module).unwrap();
     let result = Evaluator::new(&module).call(module.entry_id(), vec![scalar(F32, 1.0)]).unwrap();
     assert_eq!(numbers(&result), [-1.0]);
-    let effect = text.replace("target=\"unknown\" }", "target=\"unknown\", custom_call_has_side_effect=true }");
+    let effect = text.replace("target=\"unknown\"\n}", "target=\"unknown\", custom_call_has_side_effect=true\n}");
     let module = VerifiedModule::new(parse_module(&effect).unwrap()).unwrap();
     let refused = CustomCallRegistry::new().check(&module).map(|()| Literal::token());
     assert_refused("effect", refused, "%b of f: no handler");

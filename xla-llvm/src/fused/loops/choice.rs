@@ -52,8 +52,9 @@ impl<'m> FusedKernel<'_, 'm> {
         for output in &self.outputs {
             accesses.element(output.root, &index[..output.shape.rank()].to_vec())?;
         }
-        for output in &self.outputs {
-            accesses.stored(&output.shape, &index[..output.shape.rank()]);
+        for number in 0..self.outputs.len() {
+            let shape = self.stored_shape(number);
+            accesses.stored(shape, &index[..shape.rank()]);
         }
         Ok(())
     }
