@@ -56,7 +56,7 @@ fn nested_maps_without_end() {
     };
     let entry = "ENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] map(x), dimensions={0}, to_apply=f40 }";
     for passes in ["inline-maps", "standard"] {
-        assert_exhausted(run(&mut doubling(40, map, entry), passes), "inlining f into");
+        assert_exhausted(run(&mut doubling(40, map, entry), passes), "inlining f");
     }
 }
 
@@ -69,7 +69,7 @@ fn nested_maps_with_calls_without_end() {
         )
     };
     let entry = "ENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] map(x), dimensions={0}, to_apply=f40 }";
-    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "inlining f into");
+    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "inlining f");
 }
 
 #[test]
