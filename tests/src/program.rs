@@ -3,7 +3,7 @@
 //! In addition to the executed computations, the file may have two that are never called: `inputs` returns the
 //! arguments; without it, [`input`] makes them. `tolerances` returns `f64[n,3]`: for each of the `n` results a
 //! relative tolerance, an absolute tolerance, and 1 if the sign of a zero is compared. (With `f64[n,2]` it is compared
-//! if both tolerances are 0.) Without it, results may differ by [`TOLERANCE`], and the signs of zeros are compared.
+//! if both tolerances are 0.) Without it, results may differ by 1e-5, and the signs of zeros are compared.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
