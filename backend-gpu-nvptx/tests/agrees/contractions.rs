@@ -145,6 +145,12 @@ fn matmuls_in_stages_in_batches_and_of_several_dimensions() {
     agrees(&dot(["bf16"; 3], ["70,4104", "62,4104", "70,62"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"));
 }
 
+/// Not in the conformance kit, whose programs must not spill: this kernel does, for `sm_90`.
+#[test]
+fn matmul_with_bias_relu_and_residual() {
+    agrees(include_str!("programs/matmul_with_bias_relu_and_residual.hlo"));
+}
+
 #[test]
 fn convolutions_of_every_element_type() {
     let window = "window={size=3x3 pad=1_1x0_2}";
