@@ -8,6 +8,7 @@ import os
 import pathlib
 import queue
 import shutil
+import signal
 import subprocess
 import time
 
@@ -269,6 +270,8 @@ def compare(options: argparse.Namespace, records: dict) -> None:
 
 
 def main() -> None:
+    # Ctrl-C ends this process at once: a handler would let the workers record the file as complete and start the next.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = parse()
     root = checkout(options.folder)
     known = test_files(root)
