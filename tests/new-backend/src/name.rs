@@ -17,7 +17,7 @@ impl Name {
             && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         ensure!(is_name, "'{text}' is not a name for a backend: lower case letters and digits, a letter first");
         let is_free = syn::parse_str::<syn::Ident>(text).is_ok() && !RESERVED.contains(&text);
-        ensure!(is_free, "'{text}' is a word of Rust or Cargo; take another name");
+        ensure!(is_free, "'{text}' is a word of Rust, of Cargo or of this workspace; take another name");
         Ok(Name(text.to_owned()))
     }
 
@@ -44,8 +44,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Words that are no feature, package or platform; keywords are no identifiers.
-const RESERVED: &[&str] = &["default", "interpreter", "test"];
+/// Words that are keywords only to the compiler, or that name a feature, package or platform already.
+const RESERVED: &[&str] = &["default", "gen", "gpu", "interpreter", "test", "unify"];
 
 fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn names_are_plain_words() {
         assert!(Name::parse("acme").is_ok() && Name::parse("npu2").is_ok());
-        for bad in ["", "Acme", "2npu", "my-npu", "my_npu", "../x", "type", "interpreter"] {
+        for bad in ["", "Acme", "2npu", "my-npu", "my_npu", "../x", "type", "gen", "interpreter", "unify"] {
             assert!(Name::parse(bad).is_err(), "{bad}");
         }
     }
