@@ -11,11 +11,8 @@ use crate::name::Name;
 pub fn copy(from: &Path, to: &Path, name: &Name) -> Result<usize> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let mut count = 0;
-    let mut entries: Vec<_> = fs::read_dir(from)
-        .with_context(|| format!("cannot read {}", from.display()))?
-        .collect::<std::io::Result<_>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
         let file = entry.file_name();
         if file == "target" || file == "Cargo.lock" {
             continue;
