@@ -17,7 +17,9 @@ crate instead. The rules:
   word            no word in names that gave way to the field's
   doc-begin       documentation begins with a verb or a noun, not with What, How, Where, That of, The same
   prose           phrasings that are hard to read (tests/tidy/src/prose/markers.rs) stay within xtask/prose-budget.txt
-  unsafe          only in the files of xtask/unsafe-files.txt (clippy asks for the `SAFETY:` comments)
+  public-docs     the libraries that others depend on ask the compiler for missing documentation
+  unsafe          only in the files of xtask/unsafe-files.txt; foreign blocks under a comment with `SAFETY:`
+                  (clippy checks other uses)
   machine-path    no path of a developer's machine in any committed text
   manifest        dependency versions and lints are in the root Cargo.toml alone; dependencies between the crates have one
                   direction, and LLVM is only where it belongs

@@ -12,6 +12,19 @@ const WIDTH: usize = 120;
 /// Lines of a function above which it must be split, unless it is a table.
 const FUNCTION: usize = 80;
 
+/// Crates whose public items must be documented, which the compiler checks if their `lib.rs` asks for it.
+const DOCUMENTED: &[&str] = &[
+    "xla",
+    "xla-build",
+    "xla-cpu-runtime",
+    "xla-ffi",
+    "xla-hlo",
+    "xla-passes",
+    "xla-pjrt",
+    "xla-service",
+    "xla-stablehlo",
+];
+
 /// Checks one file, given as it is and split by the lexer.
 pub fn check(path: &str, content: &str, lines: &[Line]) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -28,7 +41,15 @@ pub fn check(path: &str, content: &str, lines: &[Line]) -> Vec<Finding> {
         found.extend(function_sizes(path, lines));
     }
     found.extend(widths(path, lines));
+    found.extend(public_docs(path, content));
     found
+}
+
+fn public_docs(path: &str, content: &str) -> Option<Finding> {
+    const LINT: &str = "#![warn(missing_docs)]";
+    let is_documented = DOCUMENTED.contains(&path.strip_suffix("/src/lib.rs")?);
+    let advice = || format!("add `{LINT}` below the documentation of the crate");
+    (is_documented && !content.contains(LINT)).then(|| Finding::failure(path, 1, "public-docs", advice()))
 }
 
 /// Tables and generated code may be long.
@@ -120,6 +141,13 @@ mod tests {
     fn a_file_begins_with_a_sentence() {
         assert_eq!(rules("a/src/lib.rs", "use x;\n"), [(1, "module-doc")]);
         assert!(rules("a/src/lib.rs", "//! What it is.\nuse x;\n").is_empty());
+    }
+
+    #[test]
+    fn libraries_ask_for_missing_documentation() {
+        assert_eq!(rules("xla-hlo/src/lib.rs", "//! F.\npub mod a;\n"), [(1, "public-docs")]);
+        assert!(rules("xla-hlo/src/lib.rs", "//! F.\n#![warn(missing_docs)]\npub mod a;\n").is_empty());
+        assert!(rules("xla-hlo/src/a.rs", "//! F.\npub mod b;\n").is_empty());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The rule for `unsafe`: only in listed files. Clippy asks for the comment of each use.
+//! The rules for `unsafe`: only in listed files, and foreign blocks under a comment with `SAFETY:`. Clippy checks the
+//! comments of other uses.
 
 use crate::Finding;
 use crate::lexer::{Line, has_word, lines};
@@ -22,12 +23,36 @@ pub fn check_list(listed: &[String], read: impl Fn(&str) -> Option<String>) -> V
 }
 
 /// Checks one file.
-pub fn check(path: &str, lines: &[Line], listed: &[String]) -> Option<Finding> {
-    let first = lines.iter().position(|line| is_unsafe(&line.code))?;
-    let advice =
-        || format!("use safe code, call a module of {LIST}, or add this file there with a reason in its `expect`");
-    let is_listed = listed.iter().any(|listed| listed == path);
-    (!is_listed).then(|| Finding::failure(path, first + 1, "unsafe", advice()))
+pub fn check(path: &str, lines: &[Line], listed: &[String]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(first) = lines.iter().position(|line| is_unsafe(&line.code))
+        && !listed.iter().any(|listed| listed == path)
+    {
+        let advice =
+            format!("use safe code, call a module of {LIST}, or add this file there with a reason in its `expect`");
+        found.push(Finding::failure(path, first + 1, "unsafe", advice));
+    }
+    for (number, line) in lines.iter().enumerate() {
+        if is_foreign_block(&line.code) && !is_explained(&lines[..number]) {
+            let advice = "state in a `// SAFETY:` comment above it why the declarations are right";
+            found.push(Finding::failure(path, number + 1, "unsafe", advice));
+        }
+    }
+    found
+}
+
+fn is_foreign_block(code: &str) -> bool {
+    let code = code.trim();
+    code.starts_with("unsafe extern") && code.ends_with('{') && !has_word(code, "fn")
+}
+
+/// Whether the last of the lines are comments and attributes, and one of them has `SAFETY:`.
+fn is_explained(above: &[Line]) -> bool {
+    let is_part = |line: &&Line| match line.code.trim() {
+        "" => !line.comment.is_empty(),
+        code => code.starts_with("#["),
+    };
+    above.iter().rev().take_while(is_part).any(|line| line.comment.contains("SAFETY:"))
 }
 
 fn is_unsafe(code: &str) -> bool {
@@ -59,6 +84,15 @@ mod tests {
         assert!(found("type F = unsafe extern \"C\" fn(u8);\ntype G = unsafe fn(u8);\n", &[]).is_empty());
         assert_eq!(found("unsafe extern \"C\" fn f(x: u8) {}\n", &[]), [1]);
         assert!(found("// unsafe\n#![expect(unsafe_code)]\nf(\"unsafe\")", &[]).is_empty());
+    }
+
+    #[test]
+    fn foreign_blocks_are_explained() {
+        let listed = &["a/src/ffi.rs"];
+        let block = "unsafe extern \"C\" {\n    fn f();\n}\n";
+        assert_eq!(found(&format!("// SAFETY: old.\ng();\n{block}"), listed), [3]);
+        assert!(found(&format!("// SAFETY: one\n// two.\n#[link(name = \"c\")]\n{block}"), listed).is_empty());
+        assert!(found("unsafe extern \"C\" fn f() {\n}\n", listed).is_empty());
     }
 
     #[test]
