@@ -1,7 +1,7 @@
 //! Building programs and libraries of the workspace.
 //!
 //! Commands build with Cargo's profile `release`. `.ci/run` names the profile of the tests in [`VARIABLE`] instead, so
-//! that no crate is compiled twice.
+//! that programs and tests share their crates.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,11 @@ pub fn target() -> Result<PathBuf> {
 
 /// Returns the folder in `target` that has the results of a profile.
 pub fn results(target: &Path, profile: &str) -> PathBuf {
-    target.join(if profile == "dev" { "debug" } else { profile })
+    target.join(match profile {
+        "dev" | "test" => "debug",
+        "bench" => "release",
+        other => other,
+    })
 }
 
 /// Builds a package with [`profile`], and returns the folder of the results.
@@ -63,8 +67,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dev_profile_has_a_folder_of_another_name() {
-        assert_eq!(results(Path::new("target"), "dev"), Path::new("target/debug"));
-        assert_eq!(results(Path::new("target"), "release"), Path::new("target/release"));
+    fn profiles_of_cargo_share_folders() {
+        let folder = |profile: &str| results(Path::new("target"), profile);
+        assert_eq!(["dev", "test"].map(folder), ["target/debug"; 2].map(PathBuf::from));
+        assert_eq!(["release", "bench"].map(folder), ["target/release"; 2].map(PathBuf::from));
+        assert_eq!(folder("own"), Path::new("target/own"));
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub const HELP: &str = "\
-Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
+Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the
 benchmark programs as machine code for GPUs with estimates of it (where ptxas can be had), code for other processors and on emulated ones, applications
 around compiled programs, kernels on a simulated GPU, the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model,
 and the corpus on every platform. Stops at the first step that fails. Programs are built for release, or in the Cargo profile that the

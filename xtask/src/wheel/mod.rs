@@ -20,7 +20,7 @@ whose losses must be those of XLA's own CPU platform, and the package's tests. T
 
   --out DIR           where the wheel goes (default: target/wheel)
   --platforms LIST    platforms of the library, of cpu, gpu, template (default: cpu; gpu brings LLVM's passes along, and is too large)
-  --profile NAME      Cargo's profile (default: release)
+  --profile NAME      Cargo's profile (default: XTASK_PROFILE, or release)
   --no-check          build alone
 ";
 
