@@ -24,7 +24,6 @@ use list::{Choice, Mutant};
 use report::{Settled, report, write_missed};
 use run::{Program, Tests};
 
-use crate::shell::metadata;
 use crate::{finish, packages};
 
 pub const HELP: &str = "\
@@ -73,9 +72,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     if !has_cargo_mutants() {
         bail!("cargo-mutants is not installed: `cargo install cargo-mutants`");
     }
-    let metadata = metadata()?;
-    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
-    let folder = PathBuf::from(target).join("mutants");
+    let folder = crate::build::target()?.join("mutants");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mutants = list::list(&choice)?;
     let tree = Tree::build(&folder, &mutants)?;
