@@ -48,8 +48,12 @@ pub(crate) fn exchange(
             Ok(vec![data[root].clone(); count])
         }
         Collective::ReduceScatter { computation, dimension, .. } => {
-            let parts = reduced(ev, *computation, rows)?.into_iter().map(|sum| cut(&sum, *dimension, count));
-            Ok(transposed(parts.collect::<Result<_>>()?))
+            let mut results = vec![Row::new(); count];
+            for sum in reduced(ev, *computation, rows)? {
+                let parts = cut(&sum, *dimension, count)?;
+                results.iter_mut().zip(parts).for_each(|(row, part)| row.push(part));
+            }
+            Ok(results)
         }
         Collective::AllGather(AllGather { dimension, .. }) => {
             let columns = transposed(rows.to_vec());
@@ -73,11 +77,14 @@ pub(crate) fn exchange(
 }
 
 /// Reduces each array over the members, from the first member to the last. Values keep the precision of the reduction
-/// until the end.
+/// until the end. The array of a single member is returned unchanged, as on one device.
 fn reduced(ev: &mut Evaluator<'_>, computation: CompId, rows: &[Row]) -> Result<Row> {
     transposed(rows.to_vec())
         .iter()
         .map(|parts| {
+            if let [only] = &parts[..] {
+                return Ok(only.clone());
+            }
             let shape = array(parts, 0)?.array_shape();
             let mut combiner = Combiner::new(ev, computation, &[shape.element_type()])?;
             let work = combiner.work().map(|work| work.saturating_mul(parts.len()));
