@@ -180,7 +180,7 @@ fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     } else {
         let &[input, output, inputs_at, outputs_at] = operands else {
             return Err(Error::invalid_argument(format!(
-                "collective-permute with slice_sizes takes input, output and their two lists of indices, found {} operands",
+                "collective-permute with slice_sizes takes input, output and two lists of indices, found {} operands",
                 operands.len()
             )));
         };
