@@ -7,7 +7,6 @@ use std::thread::{self, Scope};
 use super::super::device::{Arrival, Device, Report};
 use super::super::{Evaluator, STACK_BYTES};
 use super::devices::Grid;
-use crate::ops::Op;
 use crate::ops::collective::exchange;
 use crate::out_of_memory::ensure_thread_room;
 use crate::{Error, Literal, Result, ResultExt};
@@ -71,7 +70,7 @@ impl<'m> Lockstep<'m> {
         let builder = thread::Builder::new().name(format!("device {id}")).stack_size(STACK_BYTES);
         builder
             .spawn_scoped(scope, run)
-            .map_err(|error| Error::resource_exhausted(format!("no thread can be started for device {id}: {error}")))?;
+            .map_err(|error| Error::resource_exhausted(format!("cannot start a thread for device {id}: {error}")))?;
         let state = self.next_state(id, &reported)?;
         self.devices.push(Started { reports: reported, results, state });
         Ok(())
@@ -142,10 +141,7 @@ impl<'m> Lockstep<'m> {
 
     /// Returns the devices that execute a collective together with device `id`, which waits at it.
     fn meeting(&self, arrival: &Arrival<'m>, id: usize, combining: &Evaluator<'m>) -> Result<Meeting> {
-        let Op::Collective(op) = arrival.computation[arrival.instruction].op() else {
-            return Err(Error::internal(format!("{} is not a collective", arrival.describe())));
-        };
-        let meetings = op.meetings(combining.module().attributes());
+        let meetings = arrival.op()?.meetings(combining.module().attributes());
         let meetings = meetings.context(|| format!("evaluating {}", arrival.describe()))?;
         let own = meetings.into_iter().find(|members| members.contains(&id));
         Ok(Meeting { is_group: own.is_some(), members: own.unwrap_or_else(|| vec![id]) })
@@ -178,9 +174,6 @@ fn exchange_among(
     present: &[&Arrival<'_>],
     combining: &mut Evaluator<'_>,
 ) -> Result<Vec<Vec<Literal>>> {
-    let Op::Collective(op) = arrival.computation[arrival.instruction].op() else {
-        return Err(Error::internal(format!("{} is not a collective", arrival.describe())));
-    };
     let rows: Vec<Vec<Literal>> = present.iter().map(|other| other.operands.clone()).collect();
     for (row, member) in rows.iter().zip(&meeting.members) {
         for (i, (operand, first)) in row.iter().zip(&rows[0]).enumerate() {
@@ -194,5 +187,5 @@ fn exchange_among(
             }
         }
     }
-    exchange(op, combining, &meeting.members, meeting.is_group, &rows)
+    exchange(arrival.op()?, combining, &meeting.members, meeting.is_group, &rows)
 }
