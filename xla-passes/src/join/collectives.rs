@@ -32,6 +32,8 @@ impl Rewriter<'_> {
             }
             _ => self.in_groups(at, op, lanes, &rows)?,
         };
+        let has_root = matches!(op, Collective::CollectiveReduce { has_dynamic_root: true, .. });
+        let arrays = operands.len() - usize::from(has_root);
         let mut columns = Vec::with_capacity(results.len());
         for (row, result) in rows.iter().zip(results) {
             let mut at = Inserter::new(&mut self.target, at);
@@ -40,7 +42,7 @@ impl Rewriter<'_> {
                 let shape = at.array(x)?.clone();
                 at.zeros(&shape)
             };
-            columns.push(result.map_or_else(|| row.iter().map(zeros).collect(), Ok)?);
+            columns.push(result.map_or_else(|| row[..arrays].iter().map(zeros).collect(), Ok)?);
         }
         let ids = if op.returns_tuple() {
             let mut at = Inserter::new(&mut self.target, at);

@@ -121,6 +121,13 @@ fn collectives_are_operations_among_devices() {
             [[0.; 4], [10., 11., 12., 13.], [10., 11., 12., 13.], [30., 31., 32., 33.]],
         ),
         (
+            "reduce to a root",
+            "i = s32[] constant(0)\n ROOT r = f32[4] collective-reduce(x, i), channel_id=1, replica_groups={{1,2}}, \
+             use_global_device_ids=true, has_dynamic_root=true, to_apply=sum"
+                .to_string(),
+            [[0.; 4], [30., 32., 34., 36.], [30., 32., 34., 36.], [0.; 4]],
+        ),
+        (
             "number",
             "p = u32[] partition-id()\n f = f32[] convert(p)\n ROOT r = f32[4] broadcast(f), dimensions={}".to_string(),
             [[0.; 4], [1.; 4], [2.; 4], [3.; 4]],
