@@ -4,6 +4,7 @@
 //! that programs and tests share their crates.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -60,6 +61,13 @@ pub fn xla_tests() -> Result<PathBuf> {
 pub fn binary(package_name: &str, options: &[&str]) -> Result<PathBuf> {
     let folder = package(package_name, &[&["--bin", package_name], options].concat())?;
     Ok(folder.join(format!("{package_name}{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// Returns a `cargo rustc` command for a package with these features alone, to which linker flags can be added.
+pub fn rustc(package: &str, features: &str, profile: &str) -> Command {
+    let unified = if profile == "dev" { ",unify" } else { "" };
+    let features = format!("{features}{unified}");
+    cargo(&["rustc", "--profile", profile, "--package", package, "--no-default-features", "--features", &features])
 }
 
 #[cfg(test)]

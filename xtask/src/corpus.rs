@@ -16,7 +16,7 @@ use crate::verdict::{Outcome, Verdict};
 use crate::{build, finish, packages, python};
 
 pub const HELP: &str = "\
-Builds the release form of the `xla` command and runs the programs of tests/corpus with it.
+Builds the `xla` command and runs the programs of tests/corpus with it.
 
   --platform NAME    a platform to run on (may be repeated; default: cpu and interpreter)
   --suite NAME       a suite to run (may be repeated; default: those whose operations are all meant to work)

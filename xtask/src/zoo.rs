@@ -27,7 +27,7 @@ with the programs that have none. Modules, inputs and expected outputs of misses
   --timeout N        seconds for a program on our side (default: 120)
   --via NAME         `plugin`: the JAX plugin, or `command`: `xla run` (default: plugin where there is a library); suite jax alone
   --library FILE     the plugin (default: XLARS_LIBRARY, or the one in target/release)
-  --command FILE     the command (default: builds the release form)
+  --command FILE     the command (default: builds it)
   --python FILE      Python with the packages of the suite, tests/zoo/requirements*.txt
   --out DIR          folder of the records (default: target/zoo)
 ";

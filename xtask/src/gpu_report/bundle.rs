@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 
 use crate::corpus::{self, problem};
-use crate::shell::{cargo, program, root, run};
+use crate::shell::{program, root, run};
 use crate::{build, link, packages, ptxas};
 
 /// Default architecture of executables: the one that programs are compiled for in process on an H100.
@@ -123,8 +123,8 @@ fn collect(from: &Path, to: &Path, ending: &str) -> Result<()> {
 /// with two names, half as large as two files.
 fn commands(stage: &Path) -> Result<String> {
     let profile = build::profile();
-    let mut command = cargo(&["rustc", "--profile", &profile, "--package", "xla-tests", "--bin", "xla-tests"]);
-    command.args(["--no-default-features", "--features", "gpu,unify"]);
+    let mut command = build::rustc("xla-tests", "gpu", &profile);
+    command.args(["--bin", "xla-tests"]);
     link::statically(&mut command, &work().join("link"))?;
     command.arg("-C").arg(format!("link-arg={}", random_numbers()?.display()));
     run(command)?;

@@ -42,7 +42,7 @@ all programs go to target/ptxas/ARCH.txt; shown are failures, spills, and all ro
   --ptxas FILE        assembler; else the one in PATH (not with --roofline), else one fetched into target/ptxas: NVIDIA's wheel
                       nvidia-cuda-nvcc-cu12 12.9.86 (40 MB, under the licence of the CUDA toolkit)
   --nvdisasm FILE     disassembler; else one fetched likewise: nvidia-cuda-nvdisasm 13.5.37 (5 MB)
-  --xla FILE          the `xla` command to compile with (default: the release form, which is built)
+  --xla FILE          the `xla` command to compile with (default: builds it)
   --jobs N            number of programs at a time (default: the number of CPUs)
 
 The programs are those of ../shared/bench and ../shared/corpus where they are there, else those of tests/corpus; and those of tests/.
@@ -160,6 +160,9 @@ fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
     }
     collect(&corpus::unpack("bench_gpu")?, "bench", &mut found)?;
     let large = root.join("target/ptxas/large");
+    if large.exists() {
+        fs::remove_dir_all(&large)?;
+    }
     let script = root.join("tests/corpus/generate/bench/make_large_programs.py");
     run_program(program("python3", &[&script, &large]))?;
     collect(&large, "large", &mut found)?;

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::work;
-use crate::shell::{cargo, run};
+use crate::shell::run;
 use crate::{build, link};
 
 /// Builds the library with a profile and features, and returns its path.
 pub fn build(profile: &str, features: &str) -> Result<PathBuf> {
-    let mut command = cargo(&["rustc", "--package", "xla-pjrt-plugin", "--no-default-features"]);
-    command.args(["--features", &format!("{features},unify"), "--profile", profile]);
+    let mut command = build::rustc("xla-pjrt-plugin", features, profile);
     link::statically(&mut command, &work().join("link"))?;
     command.args(["-C", "link-arg=-Wl,-z,pack-relative-relocs"]);
     run(command)?;
