@@ -26,3 +26,23 @@ fn agrees(text: &str) {
 fn programs_of_every_platform_run_in_kernels() {
     xla_tests::agreement::assert_native(backend_gpu_nvptx::emulated_platform());
 }
+
+/// Runs programs of the conformance kit that cover kernels of this backend. `cargo xtask ci` runs the kit on the
+/// simulated GPU, but not on `gpu-emulated`.
+#[test]
+fn programs_of_the_kit_agree() {
+    for text in [
+        include_str!("../../../tests/conformance/programs/kernels/convolution_with_bias_and_tanh.hlo"),
+        include_str!("../../../tests/conformance/programs/kernels/matmul_of_bf16_scaled.hlo"),
+        include_str!("../../../tests/conformance/programs/kernels/reduce_of_complex_numbers_and_of_floats.hlo"),
+        include_str!(
+            "../../../tests/conformance/programs/kernels/scatters_of_several_arrays_and_of_their_operands.hlo"
+        ),
+        include_str!("../../../tests/conformance/programs/kernels/skinny_matmul_of_integer_weights.hlo"),
+        include_str!("../../../tests/conformance/programs/kernels/sort_of_nan_and_zeros_in_total_order.hlo"),
+        include_str!("../../../tests/conformance/programs/kernels/topk_of_extreme_integers.hlo"),
+        include_str!("../../../tests/conformance/programs/kernels/topk_of_nan_zeros_and_infinities.hlo"),
+    ] {
+        agrees(text);
+    }
+}
