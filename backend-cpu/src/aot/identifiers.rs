@@ -125,7 +125,7 @@ impl Names {
         if ![0, count].contains(&symbols.len()) {
             let given = symbols.len();
             return Err(Error::invalid_argument(format!(
-                "{given} symbols were given for {count} modules; give one for each, or none"
+                "the number of symbols ({given}) differs from the number of modules ({count}); give a symbol for each, or none"
             )));
         }
         let entries: Vec<String> = match symbols[..] {
