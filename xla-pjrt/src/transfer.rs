@@ -68,7 +68,8 @@ impl TransferManager {
     fn buffer(&self, index: i32) -> Result<&Filled, Status> {
         let found = usize::try_from(index).ok().and_then(|index| self.buffers.get(index));
         let count = self.buffers.len();
-        found.ok_or_else(|| Status::invalid_argument(format!("buffer {index} does not exist; there are {count}")))
+        found
+            .ok_or_else(|| Status::invalid_argument(format!("buffer {index} does not exist; the transfer has {count}")))
     }
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn create(args: &ClientCreateBuffersForAsyncHostToDeviceArgs) -> Resu
     let (specs, layouts) = (args.shape_specs.get()?, args.device_layouts.get()?);
     if !layouts.is_empty() && layouts.len() != specs.len() {
         return Err(Status::invalid_argument(format!(
-            "there are {} layouts for {} shapes",
+            "the number of layouts ({}) differs from the number of shapes ({})",
             layouts.len(),
             specs.len()
         )));

@@ -129,9 +129,11 @@ pub fn shardings(module: &Module, computation: CompId, id: InstrId) -> Result<Op
         Sharding::Tuple(list) if list.len() == leaves.len() => {
             list.iter().zip(leaves).map(|(leaf, (_, shape))| of((leaf, shape))).collect()
         }
-        Sharding::Tuple(list) => {
-            Err(Error::invalid_argument(format!("there are {} shardings for {} leaves", list.len(), leaves.len())))
-        }
+        Sharding::Tuple(list) => Err(Error::invalid_argument(format!(
+            "the number of shardings ({}) differs from the number of leaves ({})",
+            list.len(),
+            leaves.len()
+        ))),
     };
     list.map(Some).map_err(named)
 }

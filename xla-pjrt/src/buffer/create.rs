@@ -31,7 +31,7 @@ pub(crate) fn from_host_buffer(args: &ClientBufferFromHostBufferArgs) -> Result<
     let strides = Some(args.byte_strides.get()?).filter(|strides| strides.len() == shape.rank());
     if strides.is_none() && args.byte_strides.len() > 0 {
         return Err(Status::invalid_argument(format!(
-            "there are {} byte strides for {shape}",
+            "the number of byte strides ({}) differs from the rank of {shape}",
             args.byte_strides.len()
         )));
     }

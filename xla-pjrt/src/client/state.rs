@@ -118,7 +118,7 @@ impl ClientState {
     pub fn device(&self, index: usize) -> Result<&DeviceState, Status> {
         let count = self.devices.len();
         let device = self.devices.get(index).map(|device| &**device);
-        device.ok_or_else(|| Status::invalid_argument(format!("device {index} does not exist; there are {count}")))
+        device.ok_or_else(|| Status::invalid_argument(format!("device {index} does not exist; the client has {count}")))
     }
 
     /// Returns the memory of this kind on a device.

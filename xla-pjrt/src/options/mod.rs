@@ -109,7 +109,7 @@ impl Options {
         if !layouts.is_empty() {
             if layouts.len() != layout.parameters.len() {
                 return Err(Status::invalid_argument(format!(
-                    "there are {} argument layouts for {} parameters",
+                    "the number of argument layouts ({}) differs from the number of parameters ({})",
                     layouts.len(),
                     layout.parameters.len()
                 )));

@@ -213,9 +213,11 @@ fn strides_of<'a>(element_type: ElementType, dims: &[usize], strides: Option<&'a
             Ok(Cow::Owned(dense_strides(&shape)))
         }
         Some(strides) if strides.len() == dims.len() => Ok(Cow::Borrowed(strides)),
-        Some(strides) => {
-            Err(Error::invalid_argument(format!("there are {} strides for {} dimensions", strides.len(), dims.len())))
-        }
+        Some(strides) => Err(Error::invalid_argument(format!(
+            "the number of strides ({}) differs from the number of dimensions ({})",
+            strides.len(),
+            dims.len()
+        ))),
     }
 }
 
@@ -296,7 +298,10 @@ mod tests {
         let least = StridedShape { strides: Some(&[i64::MIN]), ..StridedShape::dense(ElementType::S8, &[2]) };
         assert!(least.extent().is_err());
         let few = StridedShape { strides: Some(&[1]), ..StridedShape::dense(ElementType::S8, &[3, 2]) };
-        assert_eq!(few.extent().unwrap_err().message(), "there are 1 strides for 2 dimensions");
+        assert_eq!(
+            few.extent().unwrap_err().message(),
+            "the number of strides (1) differs from the number of dimensions (2)"
+        );
         assert!(StridedShape::dense(ElementType::F32, &[usize::MAX, 2]).extent().is_err());
         let shape = ArrayShape::new(ElementType::S8, [2]);
         let mut target = [0; 2];
