@@ -253,8 +253,9 @@ impl<'a> Builder<'a, '_> {
         let (offset, index) = (ir.offset(), ir.varint()?);
         let known = self.names.len();
         let name = usize::try_from(index).ok().and_then(|index| self.names.get_mut(index));
-        let name = name
-            .ok_or_else(|| ir.error_at(offset, format!("operation name {index} is out of range: there are {known}")))?;
+        let name = name.ok_or_else(|| {
+            ir.error_at(offset, format!("operation name {index} is out of range: the bytecode has {known}"))
+        })?;
         if name.known.is_none() {
             let joined = [&*self.module.strings[name.parts.0], b".", &self.module.strings[name.parts.1]].concat();
             let properties = forms::properties(&joined).map(|properties| {
@@ -307,8 +308,9 @@ impl<'a> Builder<'a, '_> {
         }
         let entry = usize::try_from(index).ok().and_then(|index| self.properties.get(index));
         let known = self.properties.len();
-        let entry = entry
-            .ok_or_else(|| ir.error_at(offset, format!("properties {index} are out of range: there are {known}")))?;
+        let entry = entry.ok_or_else(|| {
+            ir.error_at(offset, format!("properties {index} are out of range: the bytecode has {known}"))
+        })?;
         let Some(properties) = properties else { return Err(self.unknown_operation(offset, name)) };
         let mut r = entry;
         let mut properties = properties.to_vec();

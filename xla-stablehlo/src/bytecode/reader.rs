@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
     fn reference(&self, index: u64, size: usize, what: &str, offset: usize) -> Result<usize> {
         match usize::try_from(index) {
             Ok(index) if index < size => Ok(index),
-            _ => Err(self.error_at(offset, format!("{what} {index} is out of range: there are {size}"))),
+            _ => Err(self.error_at(offset, format!("{what} {index} is out of range: the bytecode has {size}"))),
         }
     }
 }
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn errors_name_byte_and_section() {
         let error = reader(&[7]).string().unwrap_err().to_string();
-        assert_eq!(error, "bytecode, byte 100 (section test): string 3 is out of range: there are 3");
+        assert_eq!(error, "bytecode, byte 100 (section test): string 3 is out of range: the bytecode has 3");
         let error = reader(&[0x81, 1]).blob().unwrap_err().to_string();
         assert_eq!(error, "bytecode, byte 100 (section test): a count is 64, but 1 bytes are left");
         let error = reader(&[2]).varint().unwrap_err().to_string();

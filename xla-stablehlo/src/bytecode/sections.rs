@@ -202,8 +202,9 @@ pub(super) fn dialects(mut r: Reader<'_>, version: u64, strings: &Arena<StringId
     while !r.is_at_end() {
         let (offset, dialect) = (r.offset(), r.varint()?);
         let dialect = usize::try_from(dialect).ok().filter(|&dialect| dialect < names.len());
-        let dialect = dialect
-            .ok_or_else(|| r.error_at(offset, format!("the dialect is out of range: there are {}", names.len())))?;
+        let dialect = dialect.ok_or_else(|| {
+            r.error_at(offset, format!("the dialect is out of range: the bytecode has {}", names.len()))
+        })?;
         let count = r.count()?;
         for _ in 0..count {
             let offset = r.offset();

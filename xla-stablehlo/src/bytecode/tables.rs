@@ -97,8 +97,9 @@ impl<'a> Table<'a> {
         let (offset, dialect) = (offsets.offset(), offsets.varint()?);
         let known = usize::try_from(dialect).ok().and_then(|index| self.dialects.get(index)).copied();
         let count = self.dialects.len();
-        self.dialect =
-            known.ok_or_else(|| offsets.error_at(offset, format!("the dialect is out of range: there are {count}")))?;
+        self.dialect = known.ok_or_else(|| {
+            offsets.error_at(offset, format!("the dialect is out of range: the bytecode has {count}"))
+        })?;
         let (offset, group) = (offsets.offset(), offsets.count()?);
         if group > self.left {
             let left = self.left;

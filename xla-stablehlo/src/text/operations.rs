@@ -173,7 +173,11 @@ impl<'t> Reader<'t> {
         }
         match types.len().checked_sub(count) {
             Some(first) => Ok(types.split_off(first)),
-            None => Err(self.cursor.error_at(at, format!("there are {} types for {count} results", types.len()))),
+            None => {
+                let message =
+                    format!("the number of types ({}) is less than the number of results ({count})", types.len());
+                Err(self.cursor.error_at(at, message))
+            }
         }
     }
 
