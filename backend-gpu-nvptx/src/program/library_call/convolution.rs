@@ -214,7 +214,7 @@ impl Spatial {
             return Ok(());
         }
         Err(refuse(format!(
-            "a dimension of {} with a filter of {} has no output of {} with {} zeros on each side, stride {}, dilation {}",
+            "a dimension of {} with a filter of {} has no output of {} with padding {} on each side, stride {}, dilation {}",
             self.input, self.filter, self.output, self.padding, self.stride, self.dilation
         )))
     }
@@ -225,7 +225,7 @@ fn small(sizes: impl IntoIterator<Item = usize>) -> Result<Vec<i32>> {
 }
 
 fn too_large() -> Error {
-    refuse("one of its sizes or strides exceeds 2147483647".to_string())
+    refuse("one of its sizes, strides or numbers of elements exceeds 2147483647".to_string())
 }
 
 fn refuse(why: String) -> Error {
@@ -295,11 +295,11 @@ mod tests {
         insta::assert_snapshot!(told(&|c| c.groups = 4), @"its channels are not divisible by 4 groups");
         insta::assert_snapshot!(told(&|c| c.spatial.clear()), @"it has 0 spatial dimensions");
         insta::assert_snapshot!(told(&|c| c.batch = 0), @"one of its arrays has no elements");
-        insta::assert_snapshot!(told(&|c| c.batch = usize::MAX), @"one of its sizes or strides exceeds 2147483647");
+        insta::assert_snapshot!(told(&|c| c.batch = usize::MAX), @"one of its sizes, strides or numbers of elements exceeds 2147483647");
         let told_of = |change: fn(&mut Spatial)| told(&|c| change(&mut c.spatial[0]));
         insta::assert_snapshot!(
             told_of(|d| d.output = 5),
-            @"a dimension of 7 with a filter of 3 has no output of 5 with 1 zeros on each side, stride 2, dilation 1"
+            @"a dimension of 7 with a filter of 3 has no output of 5 with padding 1 on each side, stride 2, dilation 1"
         );
         let changes: [fn(&mut Spatial); 4] =
             [|d| d.stride = 0, |d| d.dilation = 0, |d| d.filter = 10, |d| d.filter = 0];
