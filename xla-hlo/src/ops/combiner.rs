@@ -268,7 +268,7 @@ impl ReduceOperands {
         let count = cx.operands().len() / 2;
         ensure!(
             count > 0 && cx.operands().len() == 2 * count,
-            "operands must be pairs of an array and an initial value, but their number is {}",
+            "operands must be N arrays and N initial values, but their number is {}",
             cx.operands().len()
         );
         let dims = cx.array(0)?.dims();

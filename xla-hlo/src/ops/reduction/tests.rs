@@ -161,8 +161,8 @@ fn broken_rules_are_named() {
     let cases: Vec<(Vec<usize>, Combine, Vec<Literal>, &str)> = vec![
         (vec![2], Box::new(add), vec![x.clone(), zero.clone()], "names dimension 2"),
         (vec![1, 1], Box::new(add), vec![x.clone(), zero.clone()], "names dimension 1 twice"),
-        (vec![0], Box::new(add), vec![x.clone(), zero.clone(), zero.clone()], "pairs of an array and an initial value"),
-        (vec![0], Box::new(add), vec![], "pairs of an array and an initial value"),
+        (vec![0], Box::new(add), vec![x.clone(), zero.clone(), zero.clone()], "N arrays and N initial values"),
+        (vec![0], Box::new(add), vec![], "N arrays and N initial values"),
         (vec![0], Box::new(add), vec![x.clone(), x.clone()], "initial value 0 must be a scalar"),
         (
             vec![0],
