@@ -265,7 +265,8 @@ calls! {
     }
     MemoryAllocate, MemoryAllocate::SIZE, |args| {
         let memory = context(args.context)?.allocate(args.size, args.alignment);
-        let error = || Error::resource_exhausted(format!("cannot allocate {} bytes aligned to {}", args.size, args.alignment));
+        let error =
+            || Error::resource_exhausted(format!("cannot allocate {} bytes aligned to {}", args.size, args.alignment));
         args.data = ptr::with_exposed_provenance_mut(memory.ok_or_else(error)?);
         Ok(())
     }

@@ -20,7 +20,6 @@ use crate::program::Program;
 ///
 /// Panics if the program is invalid or does not run, or if a result differs: in its shape, an integer, the sign of a
 /// zero, or by more than 1e-5.
-/// zero, or by more than 1e-5.
 pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let name = platform.name().to_string();
