@@ -52,8 +52,8 @@ impl<'m> GpuLowering<'m> {
     }
 
     /// Returns the command sequences, by [`KernelRef::index`] or [`LibraryRef::index`], once the kernels are generated.
-    pub fn command_sequences(&self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
-        self.plans.iter().map(|plan| plan.generated(&|function| blocks(&kernels[function]))).collect()
+    pub fn command_sequences(self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
+        self.plans.into_iter().map(|plan| plan.generated(&|function| blocks(&kernels[function]))).collect()
     }
 
     /// Plans the launches of a fusion or another instruction, by the first kind of kernel that has a plan for it. A
@@ -82,7 +82,8 @@ impl<'m> GpuLowering<'m> {
         let operands = places.iter().map(|&place| cx.operands.get(place).map(|operand| &operand.shape));
         let Some(operands) = operands.collect::<Option<Vec<&ArrayShape>>>() else { return Ok(None) };
         let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
-        let (Some(mut found), Some(mut plan)) = (found, self.launches(cx)) else { return Ok(None) };
+        let Some(mut found) = found else { return Ok(None) };
+        let Some(mut plan) = self.launches(cx) else { return Ok(None) };
         let whole = self.absorbed(cx, &found.call, (graph, id), capability);
         // It is known only at run time whether cuDNN has a plan for the whole epilogue.
         let may_be_apart = whole.is_none() || matches!(found.call, LibraryCall::Convolution(_));
@@ -193,7 +194,7 @@ impl<'m> GpuLowering<'m> {
 
     /// Records the read-only arguments of launches: operands that do not overlap a result. Concurrent thunks do not
     /// write to any array of this thunk.
-    fn tell_unwritten(&mut self, cx: &LoweringContext<'_>, commands: &[Command<NotGenerated>]) {
+    fn record_unwritten(&mut self, cx: &LoweringContext<'_>, commands: &[Command<NotGenerated>]) {
         let is_unwritten = |argument: &KernelArgument| match *argument {
             KernelArgument::Array(number) => cx
                 .operands
@@ -210,10 +211,10 @@ impl<'m> GpuLowering<'m> {
                 Command::Copy { .. } => {}
                 Command::Library(call) => {
                     for commands in [&call.before, &call.then, &call.otherwise] {
-                        self.tell_unwritten(cx, commands);
+                        self.record_unwritten(cx, commands);
                     }
                 }
-                Command::Choice(choice) => choice.ways.iter().for_each(|way| self.tell_unwritten(cx, way)),
+                Command::Choice(choice) => choice.ways.iter().for_each(|way| self.record_unwritten(cx, way)),
             }
         }
     }
@@ -229,7 +230,7 @@ impl Lowering for GpuLowering<'_> {
             },
         };
         let Some(plan) = plan else { return Ok(Lowered::NotMine) };
-        self.tell_unwritten(cx, &plan.commands);
+        self.record_unwritten(cx, &plan.commands);
         let name = cx.instruction().name().to_string();
         let index = self.plans.len() as u32;
         let lowered = match plan.library_call() {

@@ -35,38 +35,33 @@ impl CommandSequence<NotGenerated> {
     }
 
     /// Returns the commands with the number of blocks of each generated kernel, without launches of no block.
-    pub fn generated(&self, blocks: &dyn Fn(usize) -> Result<u32>) -> Result<CommandSequence> {
-        let (scratch, rng_delta) = (self.scratch.clone(), self.rng_delta);
-        Ok(CommandSequence { scratch, rng_delta, commands: generated(&self.commands, blocks)? })
+    pub fn generated(self, blocks: &dyn Fn(usize) -> Result<u32>) -> Result<CommandSequence> {
+        let CommandSequence { scratch, rng_delta, commands } = self;
+        Ok(CommandSequence { scratch, rng_delta, commands: generated(commands, blocks)? })
     }
 }
 
-fn generated(planned: &[Command<NotGenerated>], blocks: &dyn Fn(usize) -> Result<u32>) -> Result<Vec<Command>> {
+fn generated(planned: Vec<Command<NotGenerated>>, blocks: &dyn Fn(usize) -> Result<u32>) -> Result<Vec<Command>> {
     let mut commands = Vec::with_capacity(planned.len());
     for command in planned {
-        match command {
-            Command::Copy { from, to } => commands.push(Command::Copy { from: *from, to: *to }),
-            Command::Launch { function, blocks: NotGenerated, arguments } => {
-                let (function, arguments) = (*function, arguments.clone());
-                let blocks = blocks(function)?;
-                if blocks > 0 {
-                    commands.push(Command::Launch { function, blocks, arguments });
-                }
+        commands.push(match command {
+            Command::Copy { from, to } => Command::Copy { from, to },
+            Command::Launch { function, blocks: NotGenerated, arguments } => match blocks(function)? {
+                0 => continue,
+                blocks => Command::Launch { function, blocks, arguments },
+            },
+            Command::Library(library) => {
+                let LibraryCommand { call, arrays, before, then, otherwise } = *library;
+                let [before, then, otherwise] = [before, then, otherwise].map(|commands| generated(commands, blocks));
+                let (before, then, otherwise) = (before?, then?, otherwise?);
+                Command::Library(Box::new(LibraryCommand { call, arrays, before, then, otherwise }))
             }
-            Command::Library(library) => commands.push(Command::Library(Box::new(LibraryCommand {
-                call: library.call.clone(),
-                arrays: library.arrays.clone(),
-                before: generated(&library.before, blocks)?,
-                then: generated(&library.then, blocks)?,
-                otherwise: generated(&library.otherwise, blocks)?,
-            }))),
-            Command::Choice(choice) => commands.push(Command::Choice(Box::new(Choice {
-                name: choice.name.clone(),
-                terms: choice.terms,
-                precision: choice.precision,
-                ways: choice.ways.iter().map(|way| generated(way, blocks)).collect::<Result<_>>()?,
-            }))),
-        }
+            Command::Choice(choice) => {
+                let Choice { name, terms, precision, ways } = *choice;
+                let ways = ways.into_iter().map(|way| generated(way, blocks)).collect::<Result<_>>()?;
+                Command::Choice(Box::new(Choice { name, terms, precision, ways }))
+            }
+        });
     }
     Ok(commands)
 }
