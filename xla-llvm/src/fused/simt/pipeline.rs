@@ -250,7 +250,7 @@ impl<'e, 'ctx> Stage<'e, 'ctx> {
     /// Returns the stage that is filled first.
     fn first(emitter: &'e Emitter<'ctx>) -> Stage<'e, 'ctx> {
         let zero = |bits: u32| emitter.lanes(emitter.int_type(bits).const_zero());
-        Stage { number: zero(64), parity: zero(Scalar::Int(32).bits()) }
+        Stage { number: zero(64), parity: zero(32) }
     }
 
     /// Returns the values that a loop carries.

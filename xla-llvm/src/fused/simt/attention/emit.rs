@@ -99,7 +99,7 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         let raws = s.for_each(range, start.raws(), &mut |s, tile, carried| {
             s.emitter.keep_loop()?;
             let state = State::from_raws(s.emitter, carried);
-            self.turn(s, &AffineExpr::symbol(tile), state).map(|state| state.raws())
+            self.add_tile(s, &AffineExpr::symbol(tile), state).map(|state| state.raws())
         })?;
         // The last iteration has started copies that only write zeros.
         s.emitter.wait_for_copies(0)?;
@@ -107,7 +107,7 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
     }
 
     /// Processes a tile of keys, whose copies are in flight, and starts the copies of the next one.
-    fn turn(
+    fn add_tile(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         tile: &AffineExpr,

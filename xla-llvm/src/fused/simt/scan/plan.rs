@@ -107,7 +107,7 @@ impl KernelPlan for ScanPlan {
 
     fn describe(&self, phase: ScanPhase) -> String {
         let text = match phase {
-            ScanPhase::Clear => "clears what blocks of a scan tell each other",
+            ScanPhase::Clear => "clears the state words of a scan",
             ScanPhase::Scan if self.tiles > 1 => "scan by tiles",
             ScanPhase::Scan => "scan by fibers",
         };

@@ -4,8 +4,8 @@
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};
 
+use super::key_group::{KeyGroup, QueryState};
 use super::plan::AttentionDecode;
-use super::turn::{KeyGroup, QueryState};
 use crate::elemental::Value;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;

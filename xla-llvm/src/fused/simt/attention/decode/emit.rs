@@ -4,8 +4,8 @@ use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Error, Result};
 
 use super::combine::Partial;
+use super::key_group::KeyGroup;
 use super::plan::AttentionDecode;
-use super::turn::KeyGroup;
 use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;

@@ -2,10 +2,10 @@
 //! reading keys and values.
 //!
 //! ```text
-//! plan.rs     kernels with few queries, the threads of a key, the split of the keys
-//! emit.rs     the functions of both launches
-//! turn.rs     a group's loop over keys
-//! combine.rs  combination of the softmaxes of groups, warps and parts
+//! plan.rs       kernels with few queries, the threads of a key, the split of the keys
+//! emit.rs       the functions of both launches
+//! key_group.rs  a group's loop over keys
+//! combine.rs    combination of the softmaxes of groups, warps and parts
 //! ```
 //!
 //! A thread group processes one key and its value at a time; each thread holds the elements that one access reads.
@@ -15,5 +15,5 @@
 
 mod combine;
 mod emit;
+mod key_group;
 pub(crate) mod plan;
-mod turn;

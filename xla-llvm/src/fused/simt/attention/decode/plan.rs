@@ -85,8 +85,8 @@ impl KernelPlan for AttentionDecode {
         }
         let batches = kernel.scores.batches();
         let mut plan = AttentionDecode { queries, heads, access, group, keys, batches, cut: Cut::whole(kernel.keys()) };
-        let wanted = busy_blocks(target) / batches.max(1);
-        plan.cut = Cut::new(kernel.keys(), wanted, (plan.turn(), LEAST_TURNS * plan.turn()));
+        let (wanted, step) = (busy_blocks(target) / batches.max(1), plan.keys_per_iteration());
+        plan.cut = Cut::new(kernel.keys(), wanted, (step, LEAST_TURNS * step));
         Some(plan)
     }
 
@@ -152,7 +152,7 @@ impl AttentionDecode {
     }
 
     /// Returns the number of keys of a block per iteration.
-    pub(super) fn turn(&self) -> u64 {
+    pub(super) fn keys_per_iteration(&self) -> u64 {
         self.groups() * self.keys
     }
 
@@ -178,8 +178,8 @@ impl fmt::Display for AttentionDecode {
         let AttentionDecode { queries, heads: [head, value], group, keys, cut, .. } = self;
         write!(
             f,
-            "{queries} queries, heads of {head} and {value}, {group} threads for each of {keys} keys a turn, {} parts of {} \
-             keys",
+            "{queries} queries, heads of {head} and {value}, {group} threads for each of {keys} keys an iteration, \
+             {} parts of {} keys",
             cut.parts, cut.size
         )
     }

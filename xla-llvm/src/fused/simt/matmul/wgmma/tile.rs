@@ -22,9 +22,10 @@ pub(in crate::fused::simt::matmul) struct WgmmaTile<'e, 'ctx> {
     tiling: Tiling,
     unit: OperandType,
     operands: [TmaOperand<'e, 'ctx>; 2],
-    /// Range of iterations of the loop over K (first, end), and the number of iterations of the whole K (`most_turns`).
-    turns: [Lanes<'e, 'ctx>; 2],
-    most_turns: u64,
+    /// Iterations of the loop over K: the first one, and the end.
+    bounds: [Lanes<'e, 'ctx>; 2],
+    /// Number of iterations of the whole K.
+    iterations: u64,
     /// First row and first column of the tile.
     first: [AffineExpr; 2],
     /// Stages, each with the left operand's tile, then the right one's.
@@ -53,14 +54,14 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
             TmaOperand::new(s, (matmul, side), tile, batch)
         };
         let operands = [operand(MatmulSide::Left)?, operand(MatmulSide::Right)?];
-        let turns = tiling.cut.bounds(s, part, (matmul.k(), tiling.depth))?;
+        let bounds = tiling.cut.bounds(s, part, (matmul.k(), tiling.depth))?;
         let first = [MatmulSide::Left, MatmulSide::Right]
             .map(|side| tile[side as usize].clone().scaled(tiling.size(side) as i64));
         let (count, bytes) = (tiling.stages(), stage_bytes(&operands));
         let stages = Stages { count, full: 1, once: false, bytes: count * bytes };
         let pipeline = Pipeline::new(s.emitter, fit::groups(tiling.size(MatmulSide::Left)), stages)?;
-        let most_turns = matmul.k().div_ceil(tiling.depth);
-        Ok(WgmmaTile { tiling, unit, operands, turns, most_turns, first, pipeline, thread_expr: thread.clone() })
+        let iterations = matmul.k().div_ceil(tiling.depth);
+        Ok(WgmmaTile { tiling, unit, operands, bounds, iterations, first, pipeline, thread_expr: thread.clone() })
     }
 
     /// Emits the whole kernel, from the initialisation of the mbarriers to the results.
@@ -81,14 +82,14 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
     }
 
     fn range(&self, s: &FusedEmitter<'e, 'ctx, '_>) -> Range<'e, 'ctx> {
-        Range { start: self.turns[0], end: self.turns[1], ..s.full_range(self.most_turns, 1) }
+        Range { start: self.bounds[0], end: self.bounds[1], ..s.full_range(self.iterations, 1) }
     }
 
     /// Emits the producer loop of one thread.
     fn fill(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, first: [Lanes<'e, 'ctx>; 2]) -> Result<()> {
         let [left, right] = &self.operands;
-        self.pipeline.produce(s, self.range(s), |s, turn, stage| {
-            let sum = (turn.number * self.tiling.depth as i64).trunc(32);
+        self.pipeline.produce(s, self.range(s), |s, iteration, stage| {
+            let sum = (iteration.number * self.tiling.depth as i64).trunc(32);
             let to = stage.number * stage_bytes(&self.operands) as i64;
             let after = to + left.tile.all_bytes() as i64;
             let tiles = [(left, to, [first[0], sum]), (right, after, [first[1], sum])];
@@ -136,13 +137,13 @@ impl<'e, 'ctx> WgmmaTile<'e, 'ctx> {
         let zero = elemental::constant(s.emitter, ElementType::F32, xla_hlo::Scalar::Float(0.0)).lanes();
         let sums = vec![zero.raw(); self.tiling.size(MatmulSide::Right) as usize / 2];
         let range = self.range(s);
-        let raws = self.pipeline.for_each_stage(s, range, sums, &mut |s, turn, stage, sums| {
+        let raws = self.pipeline.for_each_stage(s, range, sums, &mut |s, iteration, stage, sums| {
             let mut sums: Vec<_> = sums.iter().map(|&raw| s.emitter.lanes(raw)).collect();
             self.pipeline.wait(s, OPERANDS, stage)?;
             self.multiply(s, stage, &mut sums)?;
             // The `wgmma` operations of the previous iteration are complete, so that its stage can be released.
             s.emitter.wait_for_group_products(1, &mut sums)?;
-            self.pipeline.release_previous(s, stage, turn.number.ne(self.turns[0]))?;
+            self.pipeline.release_previous(s, stage, iteration.number.ne(self.bounds[0]))?;
             Ok(sums.iter().map(|sum| sum.raw()).collect())
         })?;
         let mut sums: Vec<_> = raws.iter().map(|&raw| s.emitter.lanes(raw)).collect();

@@ -89,16 +89,16 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
         let row = Row { largest: zero.constant(f64::NEG_INFINITY), sum: zero };
         let start = QueryState { row, sums: zero.splat(plan.access as u32) };
         let mut rows = raws(&vec![start; plan.queries as usize]);
-        let turn = plan.turn();
-        let whole = keys.is_multiple_of(turn);
-        let middle = if whole { end } else { begin + (end - begin).udiv(turn as i64) * turn as i64 };
-        if keys >= turn {
-            let extent = Some(keys - turn + 1);
-            let range = Range { start: begin, end: middle, extent, width: 1, step: turn, whole: true };
+        let step = plan.keys_per_iteration();
+        let whole = keys.is_multiple_of(step);
+        let middle = if whole { end } else { begin + (end - begin).udiv(step as i64) * step as i64 };
+        if keys >= step {
+            let extent = Some(keys - step + 1);
+            let range = Range { start: begin, end: middle, extent, width: 1, step, whole: true };
             rows = s.for_each(range, rows, &mut |s, first, carried| {
                 s.emitter.keep_loop()?;
                 let states = states(s.emitter, carried);
-                Ok(raws(&self.turn(s, &AffineExpr::symbol(first), states)?))
+                Ok(raws(&self.add_keys(s, &AffineExpr::symbol(first), states)?))
             })?;
         }
         if !whole {
@@ -106,14 +106,14 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
             rows = s.when(middle.lt(end), &before, |s| {
                 let first = AffineExpr::symbol(s.uniform_symbol(middle, Some(keys)));
                 let states = states(s.emitter, &before);
-                Ok(raws(&self.turn(s, &first, states)?))
+                Ok(raws(&self.add_keys(s, &first, states)?))
             })?;
         }
         Ok(states(s.emitter, &rows))
     }
 
     /// Processes the keys of an iteration; `first` is the first one of the block.
-    fn turn(
+    fn add_keys(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         first: &AffineExpr,
@@ -121,7 +121,7 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
     ) -> Result<Vec<QueryState<'e, 'ctx>>> {
         // Adjacent groups have adjacent keys.
         let keys = (0..self.plan.keys)
-            .map(|turn| self.key(s, first.clone().plus(&self.number).shifted((turn * self.plan.groups()) as i64)));
+            .map(|number| self.key(s, first.clone().plus(&self.number).shifted((number * self.plan.groups()) as i64)));
         let keys = keys.collect::<Result<Vec<_>>>()?;
         (0..).zip(states).map(|(query, state)| self.with_keys(s, query, state, &keys)).collect()
     }
