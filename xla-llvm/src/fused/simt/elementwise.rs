@@ -39,7 +39,7 @@ impl Strategy for ThreadLoops {
     }
 
     fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<ThreadLoops>> {
-        Ok(Some(choice.kernel.thread_loops(choice.loop_plan()?, choice.target())))
+        Ok(Some(choice.kernel.thread_loops(choice.loop_plan()?.clone(), choice.target())))
     }
 
     fn emit<'ctx>(

@@ -43,7 +43,7 @@ impl Strategy for RowReduce {
 
     fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<RowReduce>> {
         let Some(shape) = choice.rows() else { return Ok(None) };
-        Ok(Some(RowReduce { plan: choice.loop_plan()?, shape }))
+        Ok(Some(RowReduce { plan: choice.loop_plan()?.clone(), shape }))
     }
 
     fn emit<'ctx>(
@@ -77,7 +77,7 @@ impl Strategy for ColumnReduce {
 
     fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<ColumnReduce>> {
         let Some(members) = choice.kernel.column_members(choice.target()) else { return Ok(None) };
-        Ok(Some(ColumnReduce { plan: choice.loop_plan()?, members }))
+        Ok(Some(ColumnReduce { plan: choice.loop_plan()?.clone(), members }))
     }
 
     fn emit<'ctx>(

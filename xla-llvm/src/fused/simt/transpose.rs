@@ -51,7 +51,7 @@ impl Strategy for SharedTranspose {
         let plan = choice.loop_plan()?;
         let is_transpose = || !choice.kernel.has_reductions() && !choice.kernel.source.in_place;
         let across = plan.across().filter(|_| is_transpose());
-        Ok(across.map(|across| SharedTranspose { plan, across }))
+        Ok(across.map(|across| SharedTranspose { plan: plan.clone(), across }))
     }
 
     fn emit<'ctx>(

@@ -93,11 +93,11 @@ impl<'a, 's, 'm, 'ctx> Choice<'a, 's, 'm, 'ctx> {
     }
 
     /// Returns the loops, which the accesses of the kernel determine.
-    pub fn loop_plan(&self) -> Result<LoopPlan> {
+    pub fn loop_plan(&self) -> Result<&LoopPlan> {
         if let Some(plan) = self.loop_plan.get() {
-            return Ok(plan.clone());
+            return Ok(plan);
         }
         let plan = self.kernel.loop_plan(self.target(), self.rows().map_or(0, |shape| shape.rows))?;
-        Ok(self.loop_plan.get_or_init(|| plan).clone())
+        Ok(self.loop_plan.get_or_init(|| plan))
     }
 }

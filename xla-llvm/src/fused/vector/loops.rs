@@ -42,8 +42,8 @@ impl VectorLoops {
     /// Returns the loops of a kernel on a CPU.
     pub(crate) fn of(choice: &Choice<'_, '_, '_, '_>) -> Result<VectorLoops> {
         let plan = choice.loop_plan()?;
-        let width = choice.kernel.vector_width(choice.target(), &plan);
-        Ok(choice.kernel.vector_loops(plan, width))
+        let width = choice.kernel.vector_width(choice.target(), plan);
+        Ok(choice.kernel.vector_loops(plan.clone(), width))
     }
 
     pub(crate) fn work_items(&self) -> u64 {

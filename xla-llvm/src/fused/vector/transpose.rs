@@ -79,8 +79,8 @@ impl Strategy for TileGrid {
     fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<TileGrid>> {
         let (kernel, plan) = (choice.kernel, choice.loop_plan()?);
         let Some(across) = plan.across().filter(|_| !kernel.has_reductions()) else { return Ok(None) };
-        let width = kernel.vector_width(choice.target(), &plan);
-        Ok((width > 1).then(|| TileGrid::new(plan, across, kernel.widest_bits(), width)))
+        let width = kernel.vector_width(choice.target(), plan);
+        Ok((width > 1).then(|| TileGrid::new(plan.clone(), across, kernel.widest_bits(), width)))
     }
 
     fn emit<'ctx>(
