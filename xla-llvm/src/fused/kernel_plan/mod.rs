@@ -59,8 +59,10 @@ pub trait KernelPlan: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
         None
     }
 
-    /// Describes a phase, for dumps: [`Kernel::strategy`].
-    fn describe(&self, phase: Self::Phase) -> String;
+    /// Describes a phase, for dumps: [`Kernel::strategy`]. Not used by kinds whose kernels name a strategy of the list.
+    fn describe(&self, _: Self::Phase) -> String {
+        Self::NAME.to_string()
+    }
 
     /// Returns the label of the kernels, for messages and profiles.
     fn label<'a>(source: &'a KernelSource<'_>) -> &'a str {

@@ -39,10 +39,6 @@ impl KernelPlan for SingleKernel {
         vec![PlanCommand::launch((), PlanArgument::arrays(source.pointer_count(), None))]
     }
 
-    fn describe(&self, (): ()) -> String {
-        self.tiling.map_or_else(|| "one kernel".to_string(), |tiling| format!("matmul {tiling}"))
-    }
-
     fn emit(&self, source: &KernelSource<'_>, (): (), emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         emit_function(emitter, source, name, self.tiling.map(Chosen::new))
     }

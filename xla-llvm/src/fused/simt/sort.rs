@@ -62,8 +62,8 @@ impl KernelPlan for SortPlan {
     const NAME: &'static str = "merge-sort";
     const READS_SOURCE: bool = false;
 
-    /// Returns the plan of a `sort`. `None` if the comparator does not compute scalars, if sizes are
-    /// dynamic, or if there are too many arrays for shared memory.
+    /// Returns the plan of a `sort`. `None` if the comparator does not compute scalars, if sizes are dynamic, or if
+    /// there are too many arrays for shared memory.
     fn new(source: &KernelSource<'_>, _: &Target) -> Option<SortPlan> {
         let Op::Sort(sort) = source.instruction().op() else { return None };
         let arrays = source.input_shapes()?;

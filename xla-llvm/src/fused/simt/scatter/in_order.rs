@@ -41,10 +41,6 @@ impl KernelPlan for OrderedScatter {
         commands
     }
 
-    fn describe(&self, (): ()) -> String {
-        "scatter".to_string()
-    }
-
     fn emit(&self, source: &KernelSource<'_>, (): (), emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         emit_function(emitter, source, name, None)
     }

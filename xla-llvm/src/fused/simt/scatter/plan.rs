@@ -87,8 +87,8 @@ impl KernelPlan for ThreadedScatter {
     const NAME: &'static str = "threaded-scatter";
     const READS_SOURCE: bool = false;
 
-    /// Returns the plan of a `scatter`. `None` if there are so few updates in order that
-    /// one thread is faster, if the combiner does not compute scalars, and for arrays too large for keys.
+    /// Returns the plan of a `scatter`. `None` if there are so few updates in order that one thread is faster, if the
+    /// combiner does not compute scalars, and for arrays too large for keys.
     fn new(source: &KernelSource<'_>, target: &Target) -> Option<ThreadedScatter> {
         let Op::Scatter(op) = source.instruction().op() else { return None };
         let (module, operands) = (source.module, source.input_shapes()?);

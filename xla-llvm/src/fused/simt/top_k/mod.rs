@@ -79,10 +79,6 @@ impl KernelPlan for TopKPlan {
         (self.chunks > 1).then_some(bytes as usize).into_iter().collect()
     }
 
-    fn describe(&self, _: TopKPhase) -> String {
-        "top-k".to_string()
-    }
-
     fn emit(&self, source: &KernelSource<'_>, phase: TopKPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let kernel = emitter.simt_kernel(name, phase.words(), 0)?;
         let place = (source.module, source.computation);
