@@ -2,8 +2,9 @@
 //! without intermediate buffers.
 //!
 //! ```text
-//! kernel.rs     interface of a kernel function              strategy/    the list of code generation strategies
-//!   kernel_plan/ kinds of kernels: work of a GPU as one or several launches
+//! kernel.rs     interface of a kernel function              source.rs    source of a kernel's code
+//! support.rs    operations that can be emitted              strategy/    the list of code generation strategies
+//! kernel_plan/  kinds of kernels: work of a GPU as one or several launches
 //!   core/       value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
 //!   loops/      indices as affine expressions, loop plans of kernels, nest levels with open basic blocks
 //!   sequential/ in order along some dimensions, independent along the others: scan, scatter, sorts, columns
@@ -20,10 +21,10 @@
 //!     attention/        one block per tile of queries, looping over all keys and values; memory-bound decoding of few
 //!                       queries
 //!     transpose         one block per tile of two loops, through shared memory
+//!     pipeline          stages of shared memory for TMA and wgmma: the frame of warp-specialized kernels
 //!     radix/            radix sorts; sort: merge sorts
-//!     scan/, top_k/, scatter/
+//!     scan/, top_k/, scatter/, small_matrix, random_counter
 //!     block_loop/       one block for a whole loop of small steps
-//! source.rs     source of a kernel's code                   support.rs   operations that can be emitted
 //! ```
 //!
 //! Code is placed at the outermost level that its index allows. Values are cached by instruction and index, so that a
