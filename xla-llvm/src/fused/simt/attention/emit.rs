@@ -1,6 +1,6 @@
 //! Main loop over keys: scores of a tile, the online softmax, and the products with the values.
 
-use xla_hlo::{Error, Result};
+use xla_hlo::Result;
 
 use super::function::coordinates;
 use super::operand::{Fragments, Operand};
@@ -39,8 +39,7 @@ impl<'m> FusedKernel<'_, 'm> {
         frame: Frame<'_, 'ctx>,
         tiling: AttentionTiling,
     ) -> Result<Launch> {
-        let missing = || Error::internal("kernel has no attention, which its strategy requires");
-        let (kernel, _) = self.attention(emitter.target()).ok_or_else(missing)?;
+        let kernel = self.required_attention()?;
         emitter.allow_all_registers();
         let tiles = kernel.queries().div_ceil(AttentionTiling::ROWS);
         let work_items = kernel.scores.batches() * tiles;

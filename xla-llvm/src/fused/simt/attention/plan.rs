@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use xla_hlo::Result;
 use xla_hlo::ops::Op;
+use xla_hlo::{Error, Result};
 use xla_passes::analysis::attention::Attention;
 
 use super::shape::TileShape;
@@ -49,7 +49,7 @@ impl Strategy for AttentionTiling {
     }
 
     fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<AttentionTiling>> {
-        Ok(choice.kernel.attention(choice.target()).map(|(_, tiling)| tiling))
+        Ok(choice.kernel.attention(choice.target()))
     }
 
     fn emit<'ctx>(
@@ -63,11 +63,14 @@ impl Strategy for AttentionTiling {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Returns the kernel's attention and its tiling, if the target has tensor cores for it.
-    pub(crate) fn attention(&self, target: &Target) -> Option<(AttentionKernel<'m>, AttentionTiling)> {
-        let kernel = self.attention_kernel()?;
-        let tiling = AttentionTiling::new(&kernel, target)?;
-        Some((kernel, tiling))
+    /// Returns the tiling of the kernel's attention, if it has one and the target has tensor cores for it.
+    pub(crate) fn attention(&self, target: &Target) -> Option<AttentionTiling> {
+        AttentionTiling::new(&self.attention_kernel()?, target)
+    }
+
+    /// Returns the attention that the kernel's strategy requires.
+    pub(super) fn required_attention(&self) -> Result<AttentionKernel<'m>> {
+        self.attention_kernel().ok_or_else(|| Error::internal("kernel has no attention, which its strategy requires"))
     }
 
     /// Returns the attention that the kernel computes.

@@ -21,10 +21,6 @@ use crate::lanes::Lanes;
 use crate::simt::Register;
 
 impl<'m> FusedKernel<'_, 'm> {
-    fn attention_of_few(&self) -> Result<AttentionKernel<'m>> {
-        self.attention_kernel().ok_or_else(|| Error::internal("kernel has no attention, which its strategy requires"))
-    }
-
     /// Emits the body of the function; a block processes a part of a head's keys.
     pub(super) fn emit_attention_decode<'ctx>(
         &self,
@@ -32,7 +28,7 @@ impl<'m> FusedKernel<'_, 'm> {
         frame: Frame<'_, 'ctx>,
         plan: AttentionDecode,
     ) -> Result<Launch> {
-        let kernel = self.attention_of_few()?;
+        let kernel = self.required_attention()?;
         emitter.allow_all_registers();
         let scratch = frame.pointers.last().copied().filter(|_| plan.cut.parts > 1);
         let work_items = plan.cut.parts * plan.batches;
@@ -77,7 +73,7 @@ impl<'m> FusedKernel<'_, 'm> {
         frame: Frame<'_, 'ctx>,
         plan: AttentionDecode,
     ) -> Result<Launch> {
-        let kernel = self.attention_of_few()?;
+        let kernel = self.required_attention()?;
         let missing = || Error::internal("attention has no scratch memory for its parts");
         let scratch: PointerValue<'ctx> = frame.pointers.last().copied().ok_or_else(missing)?;
         let mut s = self.bind(emitter, frame.pointers)?;

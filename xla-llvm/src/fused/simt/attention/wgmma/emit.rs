@@ -1,6 +1,6 @@
 //! Warp-specialized main loop over keys: one TMA producer thread and `wgmma` consumer groups.
 
-use xla_hlo::{Error, Result};
+use xla_hlo::Result;
 
 use super::plan::WgmmaAttention;
 use crate::emitter::Emitter;
@@ -45,9 +45,9 @@ impl<'m> FusedKernel<'_, 'm> {
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
+        plan: WgmmaAttention,
     ) -> Result<Launch> {
-        let missing = || Error::internal("kernel has no attention, which its strategy requires");
-        let (kernel, plan) = self.attention_of_groups(emitter.target()).ok_or_else(missing)?;
+        let kernel = self.required_attention()?;
         emitter.allow_all_registers();
         let tiles = kernel.queries().div_ceil(plan.rows());
         let work_items = kernel.scores.batches() * tiles;

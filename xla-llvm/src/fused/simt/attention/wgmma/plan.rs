@@ -30,22 +30,14 @@ pub(crate) struct WgmmaAttention {
     pub tiles: [TmaTile; 3],
 }
 
-impl<'m> FusedKernel<'_, 'm> {
-    /// Returns the kernel's attention and its tiling, if the target's warp groups can multiply the tiles.
-    pub(crate) fn attention_of_groups(&self, target: &Target) -> Option<(AttentionKernel<'m>, WgmmaAttention)> {
-        let kernel = self.attention_kernel()?;
-        let plan = WgmmaAttention::new(&kernel, target)?;
-        Some((kernel, plan))
-    }
-}
-
 impl Strategy for WgmmaAttention {
     fn names() -> &'static [&'static str] {
         &["group-attention"]
     }
 
     fn choose(choice: &Choice<'_, '_, '_, '_>) -> Result<Option<WgmmaAttention>> {
-        Ok(choice.kernel.attention_of_groups(choice.target()).map(|(_, plan)| plan))
+        let kernel = choice.kernel.attention_kernel();
+        Ok(kernel.and_then(|kernel| WgmmaAttention::new(&kernel, choice.target())))
     }
 
     fn maps(&self) -> usize {
@@ -58,7 +50,7 @@ impl Strategy for WgmmaAttention {
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
     ) -> Result<Launch> {
-        kernel.emit_attention_of_groups(emitter, frame)
+        kernel.emit_attention_of_groups(emitter, frame, *self)
     }
 }
 
@@ -68,6 +60,7 @@ impl WgmmaAttention {
     /// Number of stages for keys and values.
     pub const STAGES: u64 = STAGES;
 
+    /// Returns the tiling of an attention, if the target's warp groups can multiply the tiles.
     fn new(kernel: &AttentionKernel<'_>, target: &Target) -> Option<WgmmaAttention> {
         let unit = kernel.scores.operand_type.filter(|&unit| target.has_warp_groups(unit))?;
         let [query, key, value] = kernel.sides();
