@@ -11,7 +11,7 @@ use xla_hlo::{Module, Result};
 use xla_llvm::denormals::Denormals;
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{
-    KERNEL_KINDS, Kernel, KernelKind, KernelPlan, KernelSource, LaunchPlan, PlanArgument, PlanCommand,
+    KERNEL_KINDS, Kernel, KernelCode, KernelKind, KernelPlan, KernelSource, LaunchPlan, PlanArgument, PlanCommand,
 };
 use xla_llvm::lanes::Scalar;
 use xla_llvm::simt::Register;
@@ -47,9 +47,8 @@ fn chosen<'m>(kinds: &[KernelKind], source: &KernelSource<'m>) -> Option<(&'stat
 fn emitted(plan: &LaunchPlan<'_>) -> (Vec<Kernel>, String) {
     let (context, target) = (Context::create(), gpu());
     let emitter = Emitter::new(&context, "kernels", &target, EmitOptions::default());
-    let emit = |(number, code): (usize, &xla_llvm::fused::KernelCode<'_>)| {
-        code.emit(&emitter, &format!("k{number}_{}", code.label())).unwrap()
-    };
+    let emit =
+        |(number, code): (usize, &KernelCode<'_>)| code.emit(&emitter, &format!("k{number}_{}", code.label())).unwrap();
     let kernels = plan.codes.iter().enumerate().map(emit).collect();
     (kernels, emitter.finish().unwrap().print_to_string().to_string())
 }
@@ -153,7 +152,7 @@ impl KernelPlan for HalvedNegation {
             dynamic_shared_bytes: 0,
             maps: Vec::new(),
             scratch_bytes: 0,
-            work: self.elements as f64,
+            work: 0.0,
             denormals: Denormals::MayFlush,
             strategy: self.describe(phase),
         })

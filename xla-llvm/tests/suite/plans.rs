@@ -13,7 +13,7 @@ use xla_llvm::target::Target;
 
 use crate::contractions::dot;
 
-/// The program of one operation's body, with a sum, a comparator of pairs and a combiner of writes.
+/// Returns the program of an entry computation's body, with a sum, a comparator of pairs and a combiner of writes.
 fn program(ty: &str, body: &str) -> Module {
     // Complex numbers have no order.
     let direction = if ty.starts_with('c') { "EQ" } else { "LT" };
@@ -86,7 +86,7 @@ fn operations_of_fusions() {
     }
 }
 
-/// Rows of less than a block, of whole turns, and in tiles whose totals blocks exchange in 64-bit words.
+/// Rows of less than a block, of whole iterations, and in tiles whose totals blocks exchange in 64-bit words.
 #[test]
 fn scans() {
     let mut table = String::new();
