@@ -3,7 +3,6 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 
-use crate::ops::{Collective, Op};
 use crate::{Computation, Error, InstrId, Literal, Result};
 
 /// Report of a device to the lock-step evaluation.
@@ -22,14 +21,6 @@ pub(super) struct Arrival<'m> {
 }
 
 impl Arrival<'_> {
-    /// Returns the collective.
-    pub fn op(&self) -> Result<&Collective> {
-        match self.computation[self.instruction].op() {
-            Op::Collective(op) => Ok(op),
-            _ => Err(Error::internal(format!("{} is not a collective", self.describe()))),
-        }
-    }
-
     /// Whether both devices wait at the same instruction.
     pub fn is_with(&self, other: &Arrival<'_>) -> bool {
         std::ptr::eq(self.computation, other.computation) && self.instruction == other.instruction

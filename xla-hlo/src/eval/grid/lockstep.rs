@@ -1,54 +1,56 @@
 //! Lock-step evaluation: devices run in the order of their ids, each until its next collective.
 
+use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, Scope};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::super::device::{Arrival, Device, Report};
 use super::super::{Evaluator, STACK_BYTES};
 use super::devices::Grid;
 use crate::ops::collective::exchange;
+use crate::ops::{Collective, Op};
 use crate::out_of_memory::ensure_thread_room;
-use crate::{Error, Literal, Result, ResultExt};
+use crate::{Error, Literal, Module, Result, ResultExt};
 
 /// All devices of a grid. Between calls of its methods, none of them runs.
-pub(super) struct Lockstep<'m> {
+pub(super) struct Lockstep<'s, 'm> {
     grid: Grid,
+    module: &'m Module,
     /// Devices that have started, by id.
-    devices: Vec<Started<'m>>,
+    devices: Vec<Started<'s, 'm>>,
 }
 
 /// A device that has started.
-struct Started<'m> {
+struct Started<'s, 'm> {
     reports: Receiver<Report<'m>>,
     results: Sender<Vec<Literal>>,
+    /// `None` once the thread has panicked.
+    thread: Option<ScopedJoinHandle<'s, ()>>,
     state: State<'m>,
 }
 
 enum State<'m> {
-    Waiting(Arrival<'m>),
+    Running,
+    Waiting(Arrival<'m>, Meeting<'m>),
     Finished(Literal),
 }
 
 /// Devices that execute a collective together, in group order.
-struct Meeting {
+struct Meeting<'m> {
+    op: &'m Collective,
     members: Vec<usize>,
     /// Whether the collective names the members as a group.
     is_group: bool,
 }
 
-impl<'m> Lockstep<'m> {
-    pub fn new(grid: Grid) -> Lockstep<'m> {
-        Lockstep { grid, devices: Vec::new() }
+impl<'s, 'm> Lockstep<'s, 'm> {
+    pub fn new(grid: Grid, module: &'m Module) -> Lockstep<'s, 'm> {
+        Lockstep { grid, module, devices: Vec::new() }
     }
 
     /// Starts the next device, and runs it until its first collective.
-    pub fn start<'s>(
-        &mut self,
-        scope: &'s Scope<'s, '_>,
-        evaluator: Evaluator<'m>,
-        arguments: Vec<Literal>,
-    ) -> Result<()>
+    pub fn start(&mut self, scope: &'s Scope<'s, '_>, evaluator: Evaluator<'m>, arguments: Vec<Literal>) -> Result<()>
     where
         'm: 's,
     {
@@ -68,96 +70,107 @@ impl<'m> Lockstep<'m> {
         };
         ensure_thread_room()?;
         let builder = thread::Builder::new().name(format!("device {id}")).stack_size(STACK_BYTES);
-        builder
+        let thread = builder
             .spawn_scoped(scope, run)
             .map_err(|error| Error::resource_exhausted(format!("cannot start a thread for device {id}: {error}")))?;
-        let state = self.next_state(id, &reported)?;
-        self.devices.push(Started { reports: reported, results, state });
-        Ok(())
+        self.devices.push(Started { reports: reported, results, thread: Some(thread), state: State::Running });
+        self.advance(id)
     }
 
     /// Runs all devices to their ends. Returns their results. `combining` runs the reducers of collectives.
     pub fn finish(mut self, combining: &mut Evaluator<'m>) -> Result<Vec<Literal>> {
-        while self.devices.iter().any(|device| matches!(device.state, State::Waiting(_))) {
+        while self.devices.iter().any(|device| matches!(device.state, State::Waiting(..))) {
             let results = self.exchange_all(combining)?;
             if results.is_empty() {
-                return Err(self.deadlock(combining));
+                return Err(self.deadlock());
             }
             for (id, results) in results {
-                // A device that panicked has closed the channels; `next_state` reports it.
+                // A device that panicked has closed the channels; `advance` continues the panic.
                 let _ = self.devices[id].results.send(results);
-                self.devices[id].state = self.next_state(id, &self.devices[id].reports)?;
+                self.advance(id)?;
             }
         }
         let finished = self.devices.into_iter().filter_map(|device| match device.state {
             State::Finished(result) => Some(result),
-            State::Waiting(_) => None,
+            State::Waiting(..) | State::Running => None,
         });
         Ok(finished.collect())
     }
 
     /// Lets a device run until it waits or has finished.
-    fn next_state(&self, id: usize, reports: &Receiver<Report<'m>>) -> Result<State<'m>> {
-        match reports.recv() {
-            Ok(Report::Arrived(arrival)) => Ok(State::Waiting(arrival)),
-            Ok(Report::Finished(result)) => result.map(State::Finished).context(|| self.grid.describe(id)),
-            // The panic continues when the thread is joined.
-            Err(_) => Err(Error::internal(format!("the evaluation on {} panicked", self.grid.describe(id)))),
-        }
+    fn advance(&mut self, id: usize) -> Result<()> {
+        let device = &mut self.devices[id];
+        let state = match device.reports.recv() {
+            Ok(Report::Arrived(arrival)) => {
+                let meeting = self.meeting(&arrival, id);
+                let meeting = meeting.context(|| format!("evaluating {}", arrival.describe()))?;
+                State::Waiting(arrival, meeting)
+            }
+            Ok(Report::Finished(result)) => State::Finished(result.context(|| self.grid.describe(id))?),
+            Err(_) => match device.thread.take().map(ScopedJoinHandle::join) {
+                Some(Err(panic)) => resume_unwind(panic),
+                _ => return Err(Error::internal(format!("{} has ended without a report", self.grid.describe(id)))),
+            },
+        };
+        self.devices[id].state = state;
+        Ok(())
     }
 
     /// Executes every collective whose devices all wait at it. Returns the results by device, in ascending order.
     fn exchange_all(&self, combining: &mut Evaluator<'m>) -> Result<Vec<(usize, Vec<Literal>)>> {
         let mut all = Vec::new();
         for id in 0..self.devices.len() {
-            let Some(arrival) = self.arrival(id) else { continue };
-            let meeting = self.meeting(arrival, id, combining)?;
+            let Some((arrival, meeting)) = self.waiting(id) else { continue };
             // Each meeting is held once, by its device of the lowest id.
             if meeting.members.iter().min() != Some(&id) {
                 continue;
             }
-            if let Some(present) = self.present(arrival, &meeting) {
-                let results = exchange_among(arrival, &meeting, &present, combining);
+            if let Some(present) = self.present(arrival, meeting) {
+                let results = exchange_among(meeting, &present, combining);
                 let results = results.context(|| format!("evaluating {}", arrival.describe()))?;
-                all.extend(meeting.members.into_iter().zip(results));
+                all.extend(meeting.members.iter().copied().zip(results));
             }
         }
         all.sort_by_key(|(id, _)| *id);
         Ok(all)
     }
 
-    fn arrival(&self, id: usize) -> Option<&Arrival<'m>> {
+    fn waiting(&self, id: usize) -> Option<(&Arrival<'m>, &Meeting<'m>)> {
         match &self.devices[id].state {
-            State::Waiting(arrival) => Some(arrival),
-            State::Finished(_) => None,
+            State::Waiting(arrival, meeting) => Some((arrival, meeting)),
+            State::Finished(_) | State::Running => None,
         }
     }
 
+    /// Returns the arrival of device `id` if it waits at the same collective as `arrival`.
+    fn with(&self, id: usize, arrival: &Arrival<'m>) -> Option<&Arrival<'m>> {
+        self.waiting(id).map(|(other, _)| other).filter(|other| other.is_with(arrival))
+    }
+
     /// Returns the arrivals of all members, or `None` if one of them is not at the collective.
-    fn present(&self, arrival: &Arrival<'m>, meeting: &Meeting) -> Option<Vec<&Arrival<'m>>> {
-        let at_it = |&id: &usize| self.arrival(id).filter(|other| other.is_with(arrival));
-        meeting.members.iter().map(at_it).collect()
+    fn present(&self, arrival: &Arrival<'m>, meeting: &Meeting<'m>) -> Option<Vec<&Arrival<'m>>> {
+        meeting.members.iter().map(|&id| self.with(id, arrival)).collect()
     }
 
     /// Returns the devices that execute a collective together with device `id`, which waits at it.
-    fn meeting(&self, arrival: &Arrival<'m>, id: usize, combining: &Evaluator<'m>) -> Result<Meeting> {
-        let meetings = arrival.op()?.meetings(combining.module().attributes());
-        let meetings = meetings.context(|| format!("evaluating {}", arrival.describe()))?;
+    fn meeting(&self, arrival: &Arrival<'m>, id: usize) -> Result<Meeting<'m>> {
+        let Op::Collective(op) = arrival.computation[arrival.instruction].op() else {
+            return Err(Error::internal("the instruction is not a collective"));
+        };
+        let meetings = op.meetings(self.module.attributes())?;
         let own = meetings.into_iter().find(|members| members.contains(&id));
-        Ok(Meeting { is_group: own.is_some(), members: own.unwrap_or_else(|| vec![id]) })
+        Ok(Meeting { op, is_group: own.is_some(), members: own.unwrap_or_else(|| vec![id]) })
     }
 
     /// Describes where the devices wait, and for which others.
-    fn deadlock(&self, combining: &Evaluator<'m>) -> Error {
+    fn deadlock(&self) -> Error {
         let mut message = "no device can advance".to_string();
-        for (id, device) in self.devices.iter().enumerate() {
-            let state = match &device.state {
-                State::Finished(_) => "has finished".to_string(),
-                State::Waiting(arrival) => {
-                    let members = self.meeting(arrival, id, combining).map(|meeting| meeting.members);
-                    let mut missing = members.unwrap_or_default();
-                    missing.retain(|&other| !self.arrival(other).is_some_and(|other| other.is_with(arrival)));
-                    let missing: Vec<String> = missing.iter().map(usize::to_string).collect();
+        for id in 0..self.devices.len() {
+            let state = match self.waiting(id) {
+                None => "has finished".to_string(),
+                Some((arrival, meeting)) => {
+                    let missing = meeting.members.iter().filter(|&&other| self.with(other, arrival).is_none());
+                    let missing: Vec<String> = missing.map(usize::to_string).collect();
                     format!("waits at {} for device {}", arrival.describe(), missing.join(", "))
                 }
             };
@@ -169,8 +182,7 @@ impl<'m> Lockstep<'m> {
 
 /// Executes a collective. Returns the results of each member.
 fn exchange_among(
-    arrival: &Arrival<'_>,
-    meeting: &Meeting,
+    meeting: &Meeting<'_>,
     present: &[&Arrival<'_>],
     combining: &mut Evaluator<'_>,
 ) -> Result<Vec<Vec<Literal>>> {
@@ -187,5 +199,5 @@ fn exchange_among(
             }
         }
     }
-    exchange(arrival.op()?, combining, &meeting.members, meeting.is_group, &rows)
+    exchange(meeting.op, combining, &meeting.members, meeting.is_group, &rows)
 }

@@ -43,7 +43,7 @@ pub fn evaluate_with<'m>(
         false => evaluator(device),
     });
     std::thread::scope(|scope| {
-        let mut lockstep = Lockstep::new(grid);
+        let mut lockstep = Lockstep::new(grid, module);
         for (evaluator, arguments) in evaluators.zip(arguments) {
             lockstep.start(scope, evaluator, arguments)?;
         }
