@@ -168,6 +168,20 @@ fn concatenations_of_many_operands() {
     );
 }
 
+/// An operand that is computed from more arrays than have their addresses in registers, and not from the first ones.
+#[test]
+fn concatenations_of_many_operands_in_an_operand() {
+    let names = |numbers: std::ops::Range<usize>| Vec::from_iter(numbers.map(|i| format!("x{i}"))).join(", ");
+    let parameters: String = (0..50).map(|i| format!("x{i} = $T[1,$E] parameter({i}) ")).collect();
+    let body = format!(
+        "{parameters} c = $T[40,$E] concatenate({}), dimensions={{0}} n = $T[40,$E] negate(c)
+         ROOT r = $T[50,$E] concatenate({}, n), dimensions={{0}}",
+        names(10..50),
+        names(0..10)
+    );
+    [8, 19, 100].iter().for_each(|&extent| program("operand-loops", &body, extent, "f32"));
+}
+
 /// Lanes at arbitrary places of a concatenation, all on one side of the boundary or on both.
 #[test]
 fn gathers_of_concatenations() {

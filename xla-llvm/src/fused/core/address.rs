@@ -164,7 +164,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Returns the address of an array. Inside a large branch tree, vector code loads the address again if the kernel
     /// has more addresses than registers: otherwise each address would be live in all branches, and register allocation
-    /// would take quadratic time.
+    /// would take quadratic time. Operand loops load addresses from a table. Those are not loaded again, since their
+    /// numbers in the function differ from those in `pointers`.
     fn address_of(&self, source: &Source<'ctx>, index: &[AffineExpr]) -> Result<PointerValue<'ctx>> {
         let is_near = self.pointers.len() <= FEW_ADDRESSES || self.local_level() == 0 || self.width(index) == 1;
         if is_near || self.emitter.target().simt().is_some() {
@@ -172,8 +173,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         let number = self.pointers.iter().position(|&pointer| pointer == source.base);
         let function = self.current_block()?.get_parent();
+        let entry = function.and_then(|function| function.get_first_basic_block());
+        let is_of_function = source.base.as_instruction().and_then(|load| load.get_parent()) == entry;
         match (number, function.and_then(|function| function.get_first_param())) {
-            (Some(number), Some(BasicValueEnum::PointerValue(array))) => self.emitter.load_pointer(array, number),
+            (Some(number), Some(BasicValueEnum::PointerValue(array))) if is_of_function => {
+                self.emitter.load_pointer(array, number)
+            }
             _ => Ok(source.base),
         }
     }
