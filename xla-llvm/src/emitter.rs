@@ -94,8 +94,10 @@ struct CallerScratch<'ctx> {
     pointers: PointerValue<'ctx>,
     /// Number of the pointer to the scratch memory.
     number: usize,
-    /// Bytes allocated so far.
+    /// Bytes of the arrays that are in use.
     bytes: u64,
+    /// Maximum of `bytes` so far.
+    most: u64,
 }
 
 /// Writer of one LLVM module. Instructions are methods of [`Lanes`](crate::lanes::Lanes). Errors, which are always bugs
@@ -358,7 +360,7 @@ impl<'ctx> Emitter<'ctx> {
 
     /// Sets the position of the scratch memory's address among the current kernel's pointers: after its `arrays`.
     pub fn begin_scratch(&self, pointers: PointerValue<'ctx>, arrays: usize) {
-        self.scratch.set(Some(CallerScratch { pointers, number: arrays, bytes: 0 }));
+        self.scratch.set(Some(CallerScratch { pointers, number: arrays, bytes: 0, most: 0 }));
     }
 
     /// Allocates `bytes` of the caller's scratch memory. Returns the kernel's pointers, the number of the pointer to
@@ -366,13 +368,23 @@ impl<'ctx> Emitter<'ctx> {
     pub(crate) fn take_scratch(&self, bytes: u64) -> Option<(PointerValue<'ctx>, usize, u64)> {
         let taken = self.scratch.get()?;
         let end = taken.bytes + bytes.next_multiple_of(SCRATCH_ALIGNMENT);
-        self.scratch.set(Some(CallerScratch { bytes: end, ..taken }));
+        self.scratch.set(Some(CallerScratch { bytes: end, most: taken.most.max(end), ..taken }));
         Some((taken.pointers, taken.number, taken.bytes))
     }
 
     /// Returns the bytes of scratch memory that the caller of the last kernel must provide.
     pub fn scratch_bytes(&self) -> u64 {
-        self.scratch.get().map_or(0, |scratch| scratch.bytes)
+        self.scratch.get().map_or(0, |scratch| scratch.most)
+    }
+
+    /// Runs `f`, which emits code that alone uses its scratch arrays: later arrays share their memory.
+    pub(crate) fn with_scratch<R>(&self, f: impl FnOnce() -> R) -> R {
+        let before = self.scratch.get();
+        let result = f();
+        if let (Some(before), Some(after)) = (before, self.scratch.get()) {
+            self.scratch.set(Some(CallerScratch { bytes: before.bytes, ..after }));
+        }
+        result
     }
 
     /// Appends a new block to the current function.

@@ -21,12 +21,17 @@ fn concatenation(count: usize, operand: &str, result: &str, dimension: usize, ta
 
 /// Returns LLVM IR of the entry as one kernel.
 fn emitted(text: &str, target: &Target) -> String {
+    emitted_with_scratch(text, target).0
+}
+
+/// Returns LLVM IR of the entry as one kernel, and the bytes of its scratch memory.
+fn emitted_with_scratch(text: &str, target: &Target) -> (String, u64) {
     let module = parse_module(text).unwrap();
     let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
     let context = Context::create();
     let emitter = Emitter::new(&context, "kernels", target, EmitOptions::default());
-    emit_kernel(&emitter, &source, "kernel").unwrap();
-    emitter.finish().unwrap().print_to_string().to_string()
+    let kernel = emit_kernel(&emitter, &source, "kernel").unwrap();
+    (emitter.finish().unwrap().print_to_string().to_string(), kernel.scratch_bytes)
 }
 
 /// Returns the maximum number of array reads in a basic block of such a concatenation.
@@ -106,4 +111,24 @@ fn concatenation_has_no_branch_for_an_element() {
     // Operands have 1 to 10 rows of two numbers each: the only loops are over operands and over their elements.
     let ir = of_sizes(1000, 10, 0);
     assert!(ir.matches("icmp").count() <= 10 * 6, "{} comparisons", ir.matches("icmp").count());
+}
+
+/// Tiles of transposed operands are in scratch memory.
+#[test]
+fn kinds_of_operands_share_scratch_memory() {
+    let scratch_bytes = |count: usize| {
+        let mut text = String::from("HloModule m\nENTRY e {\n");
+        for i in 0..count {
+            let columns = 64 + i;
+            writeln!(text, "  x{i} = f32[{columns},64] parameter({i})").unwrap();
+            writeln!(text, "  y{i} = f32[64,{columns}] transpose(x{i}), dimensions={{1,0}}").unwrap();
+        }
+        let operands = Vec::from_iter((0..count).map(|i| format!("y{i}"))).join(", ");
+        let columns: usize = (0..count).map(|i| 64 + i).sum();
+        writeln!(text, "  ROOT c = f32[64,{columns}] concatenate({operands}), dimensions={{1}}\n}}").unwrap();
+        emitted_with_scratch(&text, &Target::whole("x86-64-v3").unwrap()).1
+    };
+    let [few, many] = [9, 18].map(scratch_bytes);
+    assert!(few > 0, "operands are not transposed by tiles");
+    assert_eq!(few, many, "9 and 18 kinds of operands");
 }

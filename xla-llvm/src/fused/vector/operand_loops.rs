@@ -182,7 +182,7 @@ impl<'m> FusedKernel<'_, 'm> {
                 let mut pointers = (0..inputs).map(|i| table.pointer(s, member, i)).collect::<Result<Vec<_>>>()?;
                 let offset = table.word(s, member, inputs);
                 pointers.push(emitter.byte_address(result, offset)?);
-                group.nest.emit(&kernel, emitter, Frame { pointers, work_items })?;
+                emitter.with_scratch(|| group.nest.emit(&kernel, emitter, Frame { pointers, work_items }))?;
                 Ok(Vec::new())
             })?;
             first += count;
