@@ -9,7 +9,8 @@ pub(crate) const REDUCE_REGISTERS: u32 = 8;
 /// Minimum number of elementary operations per element to emit the body of a loop once, with a mask in all iterations,
 /// instead of again for the remainder.
 pub(crate) const LARGE_BODY: f64 = 200.0;
-/// Maximum number of concatenation operands whose addresses and conditions are all computed in front of the loop.
+/// Maximum number of operands of a concatenation or a sort that are accessed in one loop, with all addresses and
+/// conditions in front of it. More of them have loops of their own, or branches that compute addresses and conditions.
 pub(crate) const FEW_OPERANDS: usize = 8;
 /// Maximum number of array addresses that are all loaded in front of the loops; registers hold most of them.
 pub(crate) const FEW_ADDRESSES: usize = 32;

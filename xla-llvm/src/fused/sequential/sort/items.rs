@@ -244,6 +244,6 @@ impl<'e, 'ctx> Items<'_, 'e, 'ctx> {
             }));
         }
         let before = s.call(comparator, &arguments)?;
-        Ok(before.first().ok_or_else(|| Error::internal("a comparator without a result"))?.lanes())
+        Ok(before.first().ok_or_else(|| Error::internal("comparator of a sort has no result"))?.lanes())
     }
 }

@@ -84,7 +84,8 @@ impl FusedKernel<'_, '_> {
     pub(crate) fn row_sort(&self) -> Result<RowSort> {
         let (graph, root) = (self.graph(), &self.graph()[self.source.root]);
         let shape = |&id: &InstrId| graph[id].shape().expect_array();
-        let first = shape(root.operands().first().ok_or_else(|| Error::internal("a sort of nothing"))?)?;
+        let first = root.operands().first();
+        let first = shape(first.ok_or_else(|| Error::internal(format!("%{} has no operand", root.name())))?)?;
         let last = first.rank().saturating_sub(1);
         let (dimension, order, wanted) = match root.op() {
             Op::Sort(op) => {
@@ -96,11 +97,13 @@ impl FusedKernel<'_, '_> {
             }
             Op::TopK(op) => {
                 let key = Key::total_order(first.element_type());
-                let key = key.ok_or_else(|| Error::internal("complex numbers have no order"))?;
+                let key = key.ok_or_else(|| {
+                    Error::internal(format!("top-k %{} selects complex numbers, which have no order", root.name()))
+                })?;
                 let key = if op.largest { key.reversed() } else { key };
                 (last, Order::Key { array: 0, key }, Some(op.k as u64))
             }
-            _ => return Err(Error::internal("neither a sort nor a top-k")),
+            _ => return Err(Error::internal(format!("%{} is neither a sort nor a top-k", root.name()))),
         };
         let size = |dims: &[usize]| dims.iter().map(|&d| d as u64).product::<u64>();
         let length = first.dims()[dimension] as u64;
@@ -138,7 +141,7 @@ impl FusedKernel<'_, '_> {
         let results = arrays.split_off(operands.len());
         let count = if sort.method == Method::Heap { sort.wanted } else { 2 * sort.length };
         if emitter.target().simt().is_some() {
-            return Err(Error::internal("threads sort in ways of their own"));
+            return Err(Error::internal("a row sort is emitted for a target with threads"));
         }
         let memory = emitter.scratch_array(sort.items.scalar(), count)?;
         let counts = match sort.method {
