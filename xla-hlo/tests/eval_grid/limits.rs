@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use xla_hlo::custom_call::{CustomCallContext, CustomCallRegistry};
+
 use xla_hlo::eval::{Evaluator, grid};
+use xla_hlo::ops::{CustomCallContext, CustomCallRegistry};
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Module};
 
