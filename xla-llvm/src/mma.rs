@@ -182,17 +182,19 @@ impl<'ctx> Emitter<'ctx> {
         };
         let lane = self.register(Register::Thread)? & i64::from(WARP - 1);
         let (row, column) = (lane & !3, (lane & 3) << 3);
-        for other in 0..4i64 {
-            let near = self.host_shuffle(near, row + other)?;
-            let far = self.host_shuffle(far, row + other)?;
-            for which in 0..2u32 {
-                let column = self.host_shuffle(right, column + (4 * i64::from(which) + other))?;
+        let rows = [0, 1, 2, 3].map(|other| row + other);
+        let (near, far) = (self.host_shuffles(near, rows)?, self.host_shuffles(far, rows)?);
+        let columns = self.host_shuffles(right, [0, 1, 2, 3, 4, 5, 6, 7].map(|other| column + other))?;
+        for other in 0..4 {
+            let (near, far) = (near[other], far[other]);
+            for which in 0..2 {
+                let column = columns[4 * which + other];
                 for number in 0..count {
                     let (below, above) = (element(column, 0, number), element(column, 1, number));
-                    for down in 0..2u32 {
-                        let sum = &mut sums[(2 * down + which) as usize];
-                        *sum = element(near, down, number).fma(below, *sum);
-                        *sum = element(far, down, number).fma(above, *sum);
+                    for down in 0..2 {
+                        let sum = &mut sums[2 * down + which];
+                        *sum = element(near, down as u32, number).fma(below, *sum);
+                        *sum = element(far, down as u32, number).fma(above, *sum);
                     }
                 }
             }

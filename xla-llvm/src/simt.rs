@@ -3,7 +3,7 @@
 //!
 //! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, followed by [`TensorMap`]s.
 //! On the host ([`Simt::Host`]) the function is `void name(ptr words, ptr thread)` and is called once per thread, with
-//! a [`HostThread`]. Collective operations of threads are calls of the symbols [`BARRIER`], [`SHUFFLE`] and
+//! a [`HostThread`]. Collective operations of threads are calls of the symbols [`BARRIER`], [`EXCHANGE`], [`BALLOT`] and
 //! [`WAIT_FOR_PHASE`], which a runtime must define.
 
 mod assembly;
@@ -16,7 +16,7 @@ mod tma;
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
-use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, PointerValue, UnnamedAddress};
 use xla_hlo::{Error, Result};
 
@@ -32,9 +32,12 @@ pub use tma::{Arrival, TmaSource};
 
 /// Symbol of `void barrier(ptr thread)`: returns when all threads of the block have called it.
 pub const BARRIER: &str = "xla_simt_barrier";
-/// Symbol of `i64 shuffle(ptr thread, i64 value, i32 lane)`: returns the value of lane `lane` of the same warp. All
-/// threads of the warp call it.
-pub const SHUFFLE: &str = "xla_simt_shuffle";
+/// Symbol of `ptr exchange(ptr thread, i64 value)`: returns the values of all [`WARP`] lanes of the same warp, as an
+/// array that is valid until the thread's next collective operation. All threads of the warp call it.
+pub const EXCHANGE: &str = "xla_simt_exchange";
+/// Symbol of `i64 ballot(ptr thread, i64 condition)`: returns one bit per lane of the same warp, set if the condition is
+/// not 0 there. All threads of the warp call it.
+pub const BALLOT: &str = "xla_simt_ballot";
 /// Symbol of `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that
 /// parity](host_mbarrier_is_complete) of an mbarrier, a 64-bit word, is complete.
 pub const WAIT_FOR_PHASE: &str = "xla_simt_wait_for_phase";
@@ -315,12 +318,8 @@ impl<'ctx> Emitter<'ctx> {
                 Ok(self.lanes(votes.ok_or_else(|| Error::internal("LLVM cannot emit llvm.nvvm.vote.ballot.sync"))?))
             }
             Simt::Host => {
-                let lane = self.register(Register::Thread)?.zext(64) & i64::from(WARP - 1);
-                let mut votes = condition.select(lane.int(1) << lane, 0);
-                for bit in (0..WARP.ilog2()).map(|bit| 1 << bit) {
-                    votes = votes | self.host_shuffle(votes, self.host_lane(Shuffle::Xor(bit))?)?;
-                }
-                Ok(votes.trunc(32))
+                let long = self.context.i64_type();
+                Ok(self.lanes(self.host_collective(BALLOT, long.into(), condition.zext(64))?).trunc(32))
             }
         }
     }
@@ -336,20 +335,36 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Returns a 64-bit word of another lane of the warp, on the host.
-    pub(crate) fn host_shuffle<'e>(
+    fn host_shuffle<'e>(&'e self, word: Lanes<'e, 'ctx>, source: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
+        let [word] = self.host_shuffles(word, [source])?;
+        Ok(word)
+    }
+
+    /// Returns the 64-bit words of `N` lanes of the warp, on the host.
+    pub(crate) fn host_shuffles<'e, const N: usize>(
         &'e self,
         word: Lanes<'e, 'ctx>,
-        source: Lanes<'e, 'ctx>,
-    ) -> Result<Lanes<'e, 'ctx>> {
+        sources: [Lanes<'e, 'ctx>; N],
+    ) -> Result<[Lanes<'e, 'ctx>; N]> {
+        let pointer = self.context.ptr_type(AddressSpace::default());
+        let words = self.host_collective(EXCHANGE, pointer.into(), word)?.into_pointer_value();
+        Ok(sources.map(|source| self.load_lanes(words, source.zext(64), Scalar::Int(64), 1, None)))
+    }
+
+    /// Calls a collective operation of a warp that takes and returns one value for each thread, on the host.
+    fn host_collective(
+        &self,
+        symbol: &str,
+        result: BasicTypeEnum<'ctx>,
+        word: Lanes<'_, 'ctx>,
+    ) -> Result<BasicValueEnum<'ctx>> {
         let pointer = self.context.ptr_type(AddressSpace::default()).into();
-        let (int, long) = (self.context.i32_type().into(), self.context.i64_type());
-        let ty = long.fn_type(&[pointer, long.into(), int], false);
-        let function = self.module.get_function(SHUFFLE);
-        let function = function.unwrap_or_else(|| self.module.add_function(SHUFFLE, ty, None));
-        let arguments = [self.host_thread()?.into(), word.raw().into(), source.raw().into()];
-        let call = self.record(self.builder.build_call(function, &arguments, ""));
+        let ty = result.fn_type(&[pointer, self.context.i64_type().into()], false);
+        let function = self.module.get_function(symbol);
+        let function = function.unwrap_or_else(|| self.module.add_function(symbol, ty, None));
+        let call = self.record(self.builder.build_call(function, &[self.host_thread()?.into(), word.raw().into()], ""));
         let value = call.and_then(|call| call.try_as_basic_value().basic());
-        Ok(self.lanes(value.ok_or_else(|| Error::internal(format!("call of {SHUFFLE} returns no value")))?))
+        value.ok_or_else(|| Error::internal(format!("call of {symbol} returns no value")))
     }
 
     /// Allocates an uninitialized array of `count` elements in static shared memory of the block.

@@ -7,8 +7,9 @@ use xla_hlo::{Error, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::simt::HostThread;
 
-use super::fibers::{self, Stacks};
+use super::fibers;
 use super::function::{EmulatedFunction, KernelEntry};
+use super::stacks::Stacks;
 use crate::program::image::{CodeObject, ModuleImage};
 
 /// Kernels of a program.

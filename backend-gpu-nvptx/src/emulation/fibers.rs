@@ -3,24 +3,21 @@
 
 use std::ffi::c_void;
 
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use xla_hlo::{Error, Result};
 use xla_llvm::jit::RuntimeSymbol;
-use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WAIT_FOR_PHASE, WARP, host_mbarrier_is_complete};
+use xla_llvm::simt::{BALLOT, BARRIER, EXCHANGE, HostThread, WAIT_FOR_PHASE, WARP, host_mbarrier_is_complete};
 
 use super::function::EmulatedFunction;
-
-/// Size of a fiber's stack in bytes; kernels keep no arrays on it.
-const STACK_BYTES: usize = 64 << 10;
+use super::stacks::Stacks;
 
 /// Event that a fiber waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FiberWait {
     /// Barrier of all threads of the block.
     Barrier,
-    /// Shuffle: all threads of the warp, each of which provides a value.
-    Shuffle(u64),
+    /// Exchange: all threads of the warp, each of which provides a value.
+    Exchange(u64),
     /// Completion of the phase of an mbarrier with this parity.
     Phase { barrier: *const u64, parity: u32 },
 }
@@ -32,16 +29,20 @@ impl FiberWait {
             // SAFETY: barriers are in the block's shared memory, which lives while its threads run, and are aligned;
             // threads run in sequence, all on this host thread.
             FiberWait::Phase { barrier, parity } => host_mbarrier_is_complete(unsafe { barrier.read() }, parity),
-            FiberWait::Barrier | FiberWait::Shuffle(_) => false,
+            FiberWait::Barrier | FiberWait::Exchange(_) => false,
         }
     }
 }
 
-/// Thread with the state that it needs to wait. Generated code receives a pointer to the first field.
+/// Values that the lanes of a warp provided to an exchange.
+type LaneValues = [u64; WARP as usize];
+
+/// Thread with the state that it needs to wait. Generated code receives a pointer to the first field. A fiber resumes
+/// with a pointer to the values of its warp, which [`run_block`] keeps until the fiber is suspended again.
 #[repr(C)]
 struct Fiber {
     thread: HostThread,
-    yielder: *const Yielder<[u64; WARP as usize], FiberWait>,
+    yielder: *const Yielder<*const LaneValues, FiberWait>,
 }
 
 /// State of a fiber.
@@ -50,20 +51,6 @@ enum FiberState {
     Ready,
     Waits(FiberWait),
     Done,
-}
-
-/// Stacks of finished fibers, for those of the next block: allocating a stack takes longer than running a block.
-#[derive(Default)]
-pub(super) struct Stacks(Vec<DefaultStack>);
-
-impl Stacks {
-    fn take(&mut self) -> Result<DefaultStack> {
-        let made = || DefaultStack::new(STACK_BYTES);
-        let stack = self.0.pop().map_or_else(made, Ok);
-        stack.map_err(|e| {
-            Error::resource_exhausted(format!("the stack for a thread of a kernel cannot be allocated: {e}"))
-        })
-    }
 }
 
 /// Runs all threads of one block. [`Error::Internal`] for a deadlock, if some threads wait for others that never
@@ -78,7 +65,7 @@ pub(super) fn run_block(
     for number in 0..function.threads {
         let (entry, record, arguments) = (function.entry, thread(number), arguments.as_ptr());
         let stack = stacks.take()?;
-        let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], FiberWait>, _| {
+        let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<*const LaneValues, FiberWait>, _| {
             let mut fiber = Fiber { thread: record, yielder };
             // SAFETY: as in `EmulatedCode::launch`. The pointer is one to the whole fiber, which lives on this stack
             // until the call returns, so the runtime functions below may use the fields after the thread.
@@ -101,7 +88,7 @@ pub(super) fn run_block(
                     continue;
                 }
                 moved = true;
-                *state = match fiber.resume(given) {
+                *state = match fiber.resume(&raw const given) {
                     CoroutineResult::Yield(wait) => FiberState::Waits(wait),
                     CoroutineResult::Return(()) => FiberState::Done,
                 };
@@ -113,7 +100,7 @@ pub(super) fn run_block(
     }
     match states.iter().position(|state| *state != FiberState::Done) {
         None => {
-            stacks.0.extend(fibers.into_iter().map(Coroutine::into_stack));
+            stacks.put_back(fibers.into_iter().map(Coroutine::into_stack));
             Ok(())
         }
         Some(stuck) => {
@@ -133,7 +120,7 @@ pub(super) fn run_block(
 
 /// Marks threads whose wait is over as ready. Returns the values with which the ready threads of a warp resume, or all
 /// of its threads if none is ready; `None` if the warp must wait.
-fn ready(states: &mut [FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
+fn ready(states: &mut [FiberState], block_is_at_barrier: bool) -> Option<LaneValues> {
     let mut given = [0; WARP as usize];
     for state in states.iter_mut() {
         if matches!(state, FiberState::Waits(wait) if wait.is_over()) {
@@ -145,7 +132,7 @@ fn ready(states: &mut [FiberState], block_is_at_barrier: bool) -> Option<[u64; W
     }
     for (given, state) in given.iter_mut().zip(states) {
         match state {
-            FiberState::Waits(FiberWait::Shuffle(value)) => *given = *value,
+            FiberState::Waits(FiberWait::Exchange(value)) => *given = *value,
             FiberState::Ready | FiberState::Waits(_) | FiberState::Done => return None,
         }
     }
@@ -153,10 +140,11 @@ fn ready(states: &mut [FiberState], block_is_at_barrier: bool) -> Option<[u64; W
 }
 
 /// Returns the runtime functions that kernels call.
-pub(super) fn symbols() -> [RuntimeSymbol<'static>; 3] {
+pub(super) fn symbols() -> [RuntimeSymbol<'static>; 4] {
     [
         RuntimeSymbol { name: BARRIER, address: barrier as *const c_void },
-        RuntimeSymbol { name: SHUFFLE, address: shuffle as *const c_void },
+        RuntimeSymbol { name: EXCHANGE, address: exchange as *const c_void },
+        RuntimeSymbol { name: BALLOT, address: ballot as *const c_void },
         RuntimeSymbol { name: WAIT_FOR_PHASE, address: wait_mbarrier as *const c_void },
     ]
 }
@@ -168,11 +156,17 @@ unsafe extern "C" fn barrier(thread: *mut HostThread) {
     unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Barrier) };
 }
 
-/// Provides a value to the warp, and returns the value of a lane.
-unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> u64 {
+/// Provides a value to the warp, and returns the values of all lanes, valid until the fiber is suspended again.
+unsafe extern "C" fn exchange(thread: *mut HostThread, value: u64) -> *const LaneValues {
     // SAFETY: as for `barrier`.
-    let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Shuffle(value)) };
-    given[(lane % WARP) as usize]
+    unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Exchange(value)) }
+}
+
+/// Returns one bit per lane of the warp, set if its condition is not 0.
+unsafe extern "C" fn ballot(thread: *mut HostThread, condition: u64) -> u64 {
+    // SAFETY: as for `barrier`; `run_block` keeps the values until this fiber is suspended again.
+    let conditions = unsafe { &*exchange(thread, condition) };
+    conditions.iter().rev().fold(0, |votes, &condition| votes << 1 | u64::from(condition != 0))
 }
 
 /// Waits for a phase of an mbarrier.
@@ -204,7 +198,7 @@ mod tests {
             barrier(thread);
             let next = *results.add(((number + 1) % (*thread).threads) as usize);
             barrier(thread);
-            *results.add(number as usize) = next + 100 * shuffle(thread, next, (number + 1) % WARP);
+            *results.add(number as usize) = next + 100 * (*exchange(thread, next))[((number + 1) % WARP) as usize];
         }
     }
 
@@ -213,7 +207,7 @@ mod tests {
         // SAFETY: as above.
         unsafe {
             if (*thread).thread != 3 {
-                shuffle(thread, 0, 0);
+                exchange(thread, 0);
             }
         }
     }
@@ -242,7 +236,7 @@ mod tests {
                     wait_mbarrier(thread, words.add(3), 0);
                 }
                 32.. => {
-                    *words.add(2) = 7 + shuffle(thread, 1, 0);
+                    *words.add(2) = 7 + (*exchange(thread, 1))[0];
                     *words = 1 << 63;
                 }
                 _ => {}

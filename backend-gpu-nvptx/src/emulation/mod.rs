@@ -16,6 +16,7 @@ mod function;
 mod launch;
 mod platform;
 mod processor;
+mod stacks;
 
 pub(crate) use code::EmulatedCode;
 use executor::EmulatedStream;

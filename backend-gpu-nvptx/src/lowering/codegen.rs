@@ -6,7 +6,7 @@ use xla_llvm::driver::{CodegenDriver, EmittedModule, ModuleSize};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::fused::{Kernel, KernelCode};
 use xla_llvm::simt::{Swizzle, TensorMap};
-use xla_llvm::target::{MachineOptions, Passes, Simt, Target};
+use xla_llvm::target::{CodegenLevel, MachineOptions, Passes, Simt, Target};
 
 use crate::lowering::kernels::Kernels;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
@@ -36,7 +36,10 @@ pub(crate) fn generate(
         Some(Simt::Nvptx) => {
             (MachineOptions { passes: Some(Passes::new("default<O2>")), ..Default::default() }, CodeKind::Assembly)
         }
-        Some(Simt::Host) | None => (MachineOptions::default(), CodeKind::Object),
+        // Emulation is for tests: most kernels run once, for less time than it takes to generate them.
+        Some(Simt::Host) | None => {
+            (MachineOptions { level: CodegenLevel::None, ..Default::default() }, CodeKind::Object)
+        }
     };
     let codes = kernels.codes();
     let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };

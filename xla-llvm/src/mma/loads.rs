@@ -69,15 +69,16 @@ impl<'ctx> Emitter<'ctx> {
         let mut fragments = [at; MATRICES];
         for (matrix, fragment) in (0..).zip(&mut fragments) {
             let first = i64::from(MATRIX_ROWS) * matrix;
-            let row = |number: Lanes<'e, 'ctx>| self.host_shuffle(at, number + first);
             *fragment = match transposed {
                 false => {
                     let in_a_word = i64::from(32 / scalar.bits());
-                    let word = (row(group)? + member.zext(64) * in_a_word).lshr(i64::from(in_a_word.ilog2()));
+                    let [row] = self.host_shuffles(at, [group + first])?;
+                    let word = (row + member.zext(64) * in_a_word).lshr(i64::from(in_a_word.ilog2()));
                     self.load_aligned_lanes(array, word, Scalar::Int(32), 1)
                 }
                 true => {
-                    let [low, high] = [row(member * 2)?, row(member * 2 + 1)?]
+                    let [low, high] = self
+                        .host_shuffles(at, [member * 2 + first, member * 2 + 1 + first])?
                         .map(|row| self.load_aligned_lanes(array, row + group.zext(64), Scalar::Int(16), 1).zext(32));
                     (high << 16) | low
                 }

@@ -342,9 +342,10 @@ impl<'ctx> Emitter<'ctx> {
         lefts: PointerValue<'ctx>,
     ) -> Result<()> {
         let lane = self.register(Register::Thread)? & i64::from(WARP - 1);
-        for other in 0..4i64 {
-            for (fragment, word) in (0..).zip(words) {
-                let word = self.host_shuffle(word.zext(64), (lane & !3) + other)?;
+        let rows = [0, 1, 2, 3].map(|other| (lane & !3) + other);
+        for (fragment, word) in (0..).zip(words) {
+            let words = self.host_shuffles(word.zext(64), rows)?;
+            for (other, word) in (0..).zip(words) {
                 for odd in [0, 1] {
                     let element = super::factor_of_bits(factors, word.lshr(16 * odd).trunc(16));
                     let (half, k) = (fragment % 2, fragment / 2 * 8 + 2 * other + odd);
