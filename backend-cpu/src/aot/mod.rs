@@ -218,12 +218,12 @@ fn spec(options: &AotCompilationOptions, cpu: Option<String>) -> TargetSpec {
     }
 }
 
-/// Returns the profile of a target without the runtime library, on which the passes expand factorizations and Fourier
-/// transforms to other operations.
+/// Returns the profile of a target without the runtime library, on which the passes expand factorizations to other
+/// operations.
 fn profile(target: &Target, threads: usize) -> TargetProfile {
     let profile = capabilities::profile(target, threads);
     TargetProfile {
-        lacks: BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::Fft]),
+        lacks: BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve]),
         fusion: FusionProfile { epilogues: capabilities::tile_epilogues(), ..profile.fusion },
         ..profile
     }

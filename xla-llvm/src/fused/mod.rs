@@ -10,7 +10,7 @@
 //!   sequential/ in order along some dimensions, independent along the others: scan, scatter, sorts, columns
 //!               scalar_loop: a whole loop of scalar steps with its state in registers
 //!   contraction/ dots and convolutions as GEMMs; on CPUs, register-blocked tiles of accumulators
-//!   vector/     CPUs with vectors: blocks transposed in registers, column reductions, rows kept in the cache
+//!   vector/     CPUs with vectors: blocks transposed in registers, column reductions, rows kept in the cache, FFTs
 //!   simt/       targets with threads
 //!     elementwise       one thread per few neighbouring elements
 //!     row_reduce        one thread group per row: reductions, softmax, layer norm
@@ -77,3 +77,4 @@ pub use simt::top_k::plan::{TopKPhase, TopKPlan};
 pub use source::{KernelSource, KernelTable, Overwrite, ScalarLoop, ScalarPlace, ScalarRounds, ScalarStep};
 pub use strategy::list::strategies;
 pub use support::{is_fusible, is_kernel_root, is_scalar_computation};
+pub use vector::fft::has_fft_kernel;

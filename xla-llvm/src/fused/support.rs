@@ -9,6 +9,8 @@ const SCAN_STEP: f64 = 4.0;
 const SORT_STEP: f64 = 20.0;
 /// Elementary operations per element that may be one of the largest.
 const TOP_K_STEP: f64 = 4.0;
+/// Elementary operations per element and doubling of the length of a Fourier transform.
+const FFT_STEP: f64 = 5.0;
 
 /// Whether an instruction's elements can be emitted individually, so that it can be part of a fusion.
 ///
@@ -118,6 +120,7 @@ pub(crate) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
             SORT_STEP * own * (length as f64).log2()
         }
         Op::TopK(_) => TOP_K_STEP * operand(),
+        Op::Fft(op) => FFT_STEP * own * op.fft_length.iter().map(|&n| (n as f64).log2()).sum::<f64>(),
         Op::Scatter(_) => instruction.operands().last().map_or(0.0, |&updates| elements(graph[updates].shape())),
         Op::Dot(dot) => {
             let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());

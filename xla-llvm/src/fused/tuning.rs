@@ -40,6 +40,19 @@ pub(crate) mod scalar_loop {
     pub const MOST_PLACES: usize = 128;
 }
 
+/// Fourier transforms on a CPU.
+pub(crate) mod fft {
+    /// Maximum length of a line. The code contains a root of unity per element.
+    pub const MAX_LENGTH: usize = 1 << 16;
+    /// Maximum prime radix, whose butterfly has a quadratic number of operations. Lengths with larger prime factors are
+    /// computed as convolutions of at least twice the length.
+    pub const MAX_PRIME: usize = 31;
+    /// Maximum composite radix: a butterfly of 16 needs twice the vector registers of most processors.
+    pub const MAX_COMPOSITE: usize = 16;
+    /// Maximum bytes of the buffers for a line per lane, which stay in the L1 cache.
+    pub const BLOCK_BYTES: u64 = 64 << 10;
+}
+
 /// CPUs with vectors.
 pub(crate) mod vector {
     /// Minimum extent of a dimension that is vectorized.

@@ -292,3 +292,53 @@ fn attentions() {
     cases.iter().for_each(|(name, text)| of_threads(&mut table, name, text));
     insta::assert_snapshot!("attention-decisions", table);
 }
+
+/// Radices of lengths with small prime factors, convolutions for others, and blocks of lines of a vector's width.
+#[test]
+fn radices_of_transforms() {
+    let lengths = [1, 2, 8, 31, 37, 60, 100, 256, 1000, 1024, 4093, 4096, 65536];
+    let mut programs: Vec<String> = lengths.iter().map(|n| transform("FFT", &[], &[*n])).collect();
+    for count in [3, 4, 16, 100] {
+        programs.extend([8, 64, 256].map(|n| transform("FFT", &[count], &[n])));
+    }
+    for n in [1, 2, 15, 64, 74] {
+        programs.extend([transform("RFFT", &[2], &[n]), transform("IRFFT", &[2], &[n])]);
+    }
+    for dims in [&[64, 100][..], &[1, 6], &[5, 1], &[3, 4, 5]] {
+        programs.extend([transform("IFFT", &[2], dims), transform("IRFFT", &[], dims)]);
+    }
+    let mut table = String::new();
+    for text in programs {
+        let module = parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        writeln!(table, "{}", text.lines().find_map(|line| line.trim().strip_prefix("ROOT y = ")).unwrap()).unwrap();
+        for cpu in ["x86-64", "x86-64-v3", "x86-64-v4"] {
+            let (kernel, _) = emitted("fft", &module, &Target::whole(cpu).unwrap());
+            writeln!(table, "  {cpu:10} {}", described(&kernel)).unwrap();
+        }
+    }
+    insta::assert_snapshot!("transform-decisions", table);
+}
+
+/// Returns a transform of the last dimensions of an array in single precision.
+fn transform(kind: &str, batch: &[usize], dims: &[usize]) -> String {
+    let list = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let (mut half, all) = (batch.to_vec(), [batch, dims].concat());
+    let (last, others) = dims.split_last().unwrap();
+    half.extend(others);
+    half.push(last / 2 + 1);
+    let (real, complex, half) =
+        (format!("f32[{}]", list(&all)), format!("c64[{}]", list(&all)), format!("c64[{}]", list(&half)));
+    let (operand, result) = match kind {
+        "RFFT" => (real, half),
+        "IRFFT" => (half, real),
+        _ => (complex.clone(), complex),
+    };
+    format!(
+        "HloModule m
+        ENTRY main {{
+          x = {operand} parameter(0)
+          ROOT y = {result} fft(x), fft_type={kind}, fft_length={{{}}}
+        }}",
+        list(dims)
+    )
+}

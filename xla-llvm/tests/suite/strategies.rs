@@ -55,7 +55,7 @@ pub fn emitted_with(case: &str, module: &Module, target: &Target, options: EmitO
     };
     let source = match graph[graph.root()].op() {
         Op::Scatter(_) if !case.ends_with("copies") => in_place,
-        Op::Scatter(_) | Op::SelectAndScatter(_) | Op::Sort(_) | Op::TopK(_) => {
+        Op::Fft(_) | Op::Scatter(_) | Op::SelectAndScatter(_) | Op::Sort(_) | Op::TopK(_) => {
             KernelSource { in_place: false, ..in_place }
         }
         _ => KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap(),
@@ -88,8 +88,8 @@ fn every_strategy_is_chosen() {
     let mut names = BTreeSet::new();
     for (case, module) in cases() {
         writeln!(table, "{case}").unwrap();
-        // GPUs have separate sorts and scatters.
-        let alone = ["sort", "select", "copies"].iter().any(|ending| case.ends_with(ending));
+        // GPUs have separate sorts and scatters, and no kernels for transforms.
+        let alone = ["sort", "select", "copies", "fft"].iter().any(|ending| case.ends_with(ending));
         // Attention is one kernel on GPUs only, and so is a sum over functions of scores.
         let vectors = if OF_THREADS.contains(&case.as_str()) { &VECTORS[..0] } else { &VECTORS };
         let threads = if alone { &THREADS[..0] } else { &THREADS };

@@ -90,7 +90,7 @@ fn mirrored(half: &[Complex], n: usize) -> Vec<Complex> {
 /// Returns the unscaled transform of one line. Uses the definition for prime lengths. For `n = p m` with `p` the least
 /// prime factor, element `k` is the sum over `r` of `w^(r k)` times element `k mod m` of the transform of
 /// `x[r], x[r + p], ...` (J. Cooley and J. Tukey, 1965).
-fn transform(x: &[Complex], inverse: bool) -> Vec<Complex> {
+pub(super) fn transform(x: &[Complex], inverse: bool) -> Vec<Complex> {
     let n = x.len();
     if n <= 1 {
         return x.to_vec();
@@ -111,7 +111,7 @@ fn transform(x: &[Complex], inverse: bool) -> Vec<Complex> {
 }
 
 /// Returns `exp(-2 pi i j / n)`, or its conjugate for an inverse transform. Exact if the result is 1, -1, i or -i.
-fn root(j: usize, n: usize, inverse: bool) -> Complex {
+pub(super) fn root(j: usize, n: usize, inverse: bool) -> Complex {
     let sign = if inverse { 1.0 } else { -1.0 };
     // Subtracts the nearest multiple of pi/2 first, so that the remaining angle is small and its sine accurate.
     let quarter = (8 * j as u128 + n as u128) / (2 * n as u128) % 4;

@@ -67,4 +67,14 @@ impl Fft {
     pub fn half_size(n: usize) -> usize {
         if n == 0 { 0 } else { n / 2 + 1 }
     }
+
+    /// Returns `exp(-2 pi i j / n)` as real and imaginary part. Exact if the result is 1, -1, i or -i.
+    pub fn root(j: usize, n: usize) -> (f64, f64) {
+        eval::root(j, n, false)
+    }
+
+    /// Returns the transform of one complex line.
+    pub fn line(x: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        eval::transform(x, false)
+    }
 }
