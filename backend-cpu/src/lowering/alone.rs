@@ -6,8 +6,8 @@ use xla_llvm::fused::{KernelSource, has_fft_kernel, is_scalar_computation};
 use xla_passes::analysis::element_order::{Key, key_of_comparator};
 use xla_service::thunks::LoweringContext;
 
-/// Returns the kernel of a sort, a top-k, a scatter or a Fourier transform. `None` for other operations, if a comparator
-/// or combiner cannot be compiled into a kernel, and for long transforms.
+/// Returns the kernel of a sort, a top-k, a scatter or a Fourier transform. `None` for other operations, if a
+/// comparator or combiner cannot be compiled into a kernel, and for long transforms.
 pub(super) fn source<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<KernelSource<'m>> {
     let can_be_called = |computation| is_scalar_computation(module, computation);
     let has_kernel = match cx.instruction().op() {

@@ -1,51 +1,10 @@
-//! Complex lanes, and small Fourier transforms in registers (butterflies).
-
-use std::ops::{Add, Sub};
+//! Small Fourier transforms in registers (butterflies).
 
 use xla_hlo::ops::Fft;
 
 use super::code::Code;
-use crate::lanes::Lanes;
-
-/// Complex numbers, one per lane.
-#[derive(Clone, Copy)]
-pub(super) struct Complex<'e, 'ctx> {
-    pub re: Lanes<'e, 'ctx>,
-    pub im: Lanes<'e, 'ctx>,
-}
-
-impl Complex<'_, '_> {
-    /// Returns the conjugates.
-    pub fn conjugate(self) -> Self {
-        Complex { im: -self.im, ..self }
-    }
-
-    /// Exchanges real and imaginary parts.
-    pub fn swapped(self) -> Self {
-        Complex { re: self.im, im: self.re }
-    }
-
-    /// Multiplies by `-i`.
-    fn times_minus_i(self) -> Self {
-        Complex { re: self.im, im: -self.re }
-    }
-}
-
-impl Add for Complex<'_, '_> {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Complex { re: self.re + other.re, im: self.im + other.im }
-    }
-}
-
-impl Sub for Complex<'_, '_> {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        Complex { re: self.re - other.re, im: self.im - other.im }
-    }
-}
+use super::complex::Complex;
+use crate::lanes::{Lanes, Scalar};
 
 impl<'e, 'ctx> Code<'e, 'ctx> {
     /// Lets the code generator fuse a product with a sum, if the options allow it.
@@ -67,9 +26,20 @@ impl<'e, 'ctx> Code<'e, 'ctx> {
         }
     }
 
-    /// Returns the product with a real constant.
-    pub fn scaled(&self, x: Complex<'e, 'ctx>, factor: f64) -> Complex<'e, 'ctx> {
-        if factor == 1.0 { x } else { Complex { re: x.re * factor, im: x.im * factor } }
+    /// Returns the quotient by a constant. With FMA, a product with the reciprocal in two parts is as accurate as a
+    /// division.
+    pub fn divided(&self, x: Complex<'e, 'ctx>, divisor: f64) -> Complex<'e, 'ctx> {
+        if divisor == 1.0 {
+            return x;
+        }
+        let reciprocal = 1.0 / divisor;
+        let high = if self.scalar == Scalar::F64 { reciprocal } else { f64::from(reciprocal as f32) };
+        let low = (-high).mul_add(divisor, 1.0) / divisor;
+        let quotient = |x: Lanes<'e, 'ctx>| match low {
+            0.0 => x * high,
+            _ => self.multiply_add(x, x.constant(high), x * low),
+        };
+        Complex { re: quotient(x.re), im: quotient(x.im) }
     }
 
     /// Returns the product with `exp(-2 pi i j / n)`, without arithmetic if that is 1, -1, i or -i.
@@ -141,7 +111,7 @@ impl<'e, 'ctx> Code<'e, 'ctx> {
     }
 }
 
-/// Returns the factors of a butterfly, of which the first one is 1 if the length is prime.
+/// Returns the factors of a butterfly. The first one is 1 if the length is prime.
 pub(super) fn split(n: usize) -> (usize, usize) {
     let a = if n > 4 && n.is_multiple_of(4) { 4 } else { (2..n).find(|&a| n.is_multiple_of(a)).unwrap_or(1) };
     (a, n / a)

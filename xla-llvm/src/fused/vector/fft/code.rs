@@ -3,7 +3,7 @@
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Result, Scalar as Element};
 
-use super::butterfly::Complex;
+use super::complex::Complex;
 use crate::elemental::constant_array;
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
@@ -73,7 +73,7 @@ impl<'e, 'ctx> Code<'e, 'ctx> {
     }
 
     /// Runs `body` for vectors of `width` that cover `0..count`, at least `width` numbers. The last vector may overlap
-    /// the one before it, so a body must not read what it stores.
+    /// the one before it, so a body must not read rows that it stores.
     pub fn vectors(&self, count: u64, width: u32, body: impl FnOnce(Lanes<'e, 'ctx>)) {
         let (zero, end, step) = (self.number(0), self.number(count), u64::from(width));
         match () {

@@ -6,10 +6,10 @@ use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::Result;
 use xla_hlo::ops::FftType;
 
-use super::Numbers;
 use super::code::{Along, Code, Elements, Rows};
 use super::complex_line::End;
 use super::line::{Line, LineCode};
+use super::numbers::Numbers;
 use crate::emitter::Emitter;
 use crate::lanes::Lanes;
 
@@ -79,7 +79,7 @@ impl<'a, 'e, 'ctx> ColumnsCode<'a, 'e, 'ctx> {
             self.line.emit(End::Array(whole[0]), Some(whole[1]));
             return;
         };
-        // The same code computes whole blocks in the arrays and the last block in its copy.
+        // One body computes whole blocks in the arrays, and the last block in its copy.
         let copy = rows(rest, code.number(code.width.into()));
         let copied = is_last.select(code.number(self.columns.n), 0);
         let end = |base| rows(self.selected(is_last, rest, base), is_last.select(copy.stride, whole[0].stride));

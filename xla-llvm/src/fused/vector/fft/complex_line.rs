@@ -5,8 +5,8 @@ use std::fmt;
 use xla_hlo::Result;
 use xla_hlo::ops::Fft;
 
-use super::butterfly::Complex;
 use super::code::{Code, Elements, RowTable, Rows};
+use super::complex::Complex;
 use super::pass::{Pass, Transfer};
 use super::radices::{Radices, Vectors, is_smooth};
 
@@ -95,11 +95,11 @@ impl End<'_, '_> {
     }
 }
 
-/// Direction of a transform, and the factor of its results.
+/// Direction of a transform, and the divisor of its results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Turn {
     pub inverse: bool,
-    pub scale: f64,
+    pub divisor: f64,
 }
 
 /// Emitter of transforms of complex lines, with its tables.
@@ -140,8 +140,8 @@ impl<'e, 'ctx> ComplexCode<'e, 'ctx> {
             number = at.other();
             let target = to.filter(|_| is_last).map_or(End::Buffer(number), End::Array);
             let (source, target) = (self.rows(at, i == 0 && turn.inverse), self.rows(target, is_last && turn.inverse));
-            let scale = if is_last { turn.scale } else { 1.0 };
-            pass.emit(&self.code, Transfer { from: &source, to: &target, scale });
+            let divisor = if is_last { turn.divisor } else { 1.0 };
+            pass.emit(&self.code, Transfer { from: &source, to: &target, divisor });
             at = End::Buffer(number);
         }
         number
@@ -161,19 +161,19 @@ impl<'e, 'ctx> ComplexCode<'e, 'ctx> {
             let zero = code.number(0).signed_to_float(code.scalar).splat(width);
             code.store(&padded, row + n as i64, Complex { re: zero, im: zero });
         });
-        let second = self.passes(End::Buffer(first), None, Turn { inverse: false, scale: 1.0 });
+        let second = self.passes(End::Buffer(first), None, Turn { inverse: false, divisor: 1.0 });
         let spectrum = self.buffers.rows(second);
         // The number of rows is a multiple of the number of lanes, so no row is multiplied twice.
         code.each_row(by.length as u64, |row, width| {
             let x = code.product(code.load(&spectrum, row, width), code.factors(&by.kernel, row, width));
             code.store(&spectrum, row, x);
         });
-        let third = self.passes(End::Buffer(second), None, Turn { inverse: true, scale: 1.0 });
+        let third = self.passes(End::Buffer(second), None, Turn { inverse: true, divisor: 1.0 });
         let (convolved, target) = (self.buffers.rows(third), to.map_or(End::Buffer(1 - third), End::Array));
         let target = self.rows(target, turn.inverse);
         code.each_row(n, |row, width| {
             let x = code.product(code.load(&convolved, row, width), code.factors(&by.chirp, row, width));
-            code.store(&target, row, code.scaled(x, turn.scale));
+            code.store(&target, row, code.divided(x, turn.divisor));
         });
         1 - third
     }

@@ -6,8 +6,8 @@ use std::fmt;
 use xla_hlo::Result;
 use xla_hlo::ops::{Fft, FftType};
 
-use super::butterfly::Complex;
 use super::code::{Along, Code, RowTable, Rows};
+use super::complex::Complex;
 use super::complex_line::{Buffers, ComplexCode, ComplexLine, End, Turn};
 use super::radices::Vectors;
 use crate::lanes::Lanes;
@@ -103,12 +103,12 @@ pub(super) struct LineCode<'e, 'ctx> {
     complex: ComplexCode<'e, 'ctx>,
     /// Factors of the differences of elements `k` and `n / 2 - k`, if elements are pairs.
     factors: Option<RowTable<'ctx>>,
-    scale: f64,
+    divisor: f64,
 }
 
 impl<'e, 'ctx> LineCode<'e, 'ctx> {
-    /// Adds the tables and allocates the buffers of a transform, whose results are multiplied by `scale`.
-    pub fn new(code: Code<'e, 'ctx>, line: &Line, scale: f64) -> Result<Self> {
+    /// Adds the tables and allocates the buffers of a transform, whose results are divided by `divisor`.
+    pub fn new(code: Code<'e, 'ctx>, line: &Line, divisor: f64) -> Result<Self> {
         let buffers = Buffers::new(&code, line.buffer_rows())?;
         let complex = ComplexCode::new(code, &line.complex, buffers)?;
         let (n, half) = (line.n, line.n / 2);
@@ -119,12 +119,12 @@ impl<'e, 'ctx> LineCode<'e, 'ctx> {
             LineKind::Complex { .. } | LineKind::FromReals | LineKind::ToReals => Vec::new(),
         };
         let factors = if factors.is_empty() { None } else { Some(code.row_table(&factors)?) };
-        Ok(LineCode { code, buffers, kind: line.kind, n, complex, factors, scale })
+        Ok(LineCode { code, buffers, kind: line.kind, n, complex, factors, divisor })
     }
 
     /// Emits the transform of a block. Returns the number of the buffer with the results, if they are in one.
     pub fn emit(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>) -> usize {
-        let turn = |inverse| Turn { inverse, scale: self.scale };
+        let turn = |inverse| Turn { inverse, divisor: self.divisor };
         match (self.kind, &self.factors) {
             (LineKind::FromPairs, Some(factors)) => self.separate(from, to, factors),
             (LineKind::ToPairs, Some(factors)) => self.complex.emit(self.combine(from, factors), to, turn(true)),
@@ -146,7 +146,7 @@ impl<'e, 'ctx> LineCode<'e, 'ctx> {
     /// 2 - k]`.
     fn separate(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>, factors: &RowTable<'ctx>) -> usize {
         let (code, half) = (&self.code, self.n as u64 / 2);
-        let number = self.complex.emit(from, None, Turn { inverse: false, scale: 1.0 });
+        let number = self.complex.emit(from, None, Turn { inverse: false, divisor: 1.0 });
         let z = self.buffers.rows(number);
         let first = code.load(&z, code.number(0), code.fitting(1));
         code.store(&z, code.number(half), first);
@@ -154,7 +154,7 @@ impl<'e, 'ctx> LineCode<'e, 'ctx> {
         code.each_row(half + 1, |k, width| {
             let (x, y) = (code.load(&z, k, width), code.load_down(&z, -k + half as i64, width).conjugate());
             let odd = code.product(x - y, code.factors(factors, k, width));
-            code.store(&target, k, code.scaled(x + y, 0.5) + odd);
+            code.store(&target, k, code.divided(x + y, 2.0) + odd);
         });
         1 - number
     }

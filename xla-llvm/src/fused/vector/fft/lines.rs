@@ -7,11 +7,11 @@ use inkwell::values::PointerValue;
 use xla_hlo::Result;
 use xla_hlo::ops::FftType;
 
-use super::Numbers;
-use super::butterfly::Complex;
 use super::code::{Along, Code, Elements, Rows};
+use super::complex::Complex;
 use super::complex_line::End;
 use super::line::{Line, LineCode, LineRows};
+use super::numbers::Numbers;
 use crate::emitter::Emitter;
 use crate::fused::tuning::fft::BLOCK_BYTES;
 use crate::lanes::Lanes;
@@ -69,8 +69,8 @@ pub(super) struct LinesCode<'a, 'e, 'ctx> {
 }
 
 impl<'a, 'e, 'ctx> LinesCode<'a, 'e, 'ctx> {
-    pub fn new(e: &'e Emitter<'ctx>, lines: &'a Lines, scale: f64) -> Result<Self> {
-        let line = LineCode::new(lines.numbers.code(e, lines.along), &lines.line, scale)?;
+    pub fn new(e: &'e Emitter<'ctx>, lines: &'a Lines, divisor: f64) -> Result<Self> {
+        let line = LineCode::new(lines.numbers.code(e, lines.along), &lines.line, divisor)?;
         Ok(LinesCode { lines, line })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! radices       radices of the passes of a length, by cost
+//! complex       complex lanes
 //! butterfly     small transforms in registers
 //! pass          one pass over the elements of a block: a Stockham stage
 //! complex_line  passes of a complex transform; convolutions for lengths with large prime factors
@@ -9,6 +10,7 @@
 //! lines         lines along the last dimension, one by one or in blocks
 //! columns       lines along other dimensions, in blocks
 //! code          loops over rows and accesses to them
+//! numbers       element type and vectors of a target
 //! ```
 //!
 //! Passes read and write two buffers in scratch memory in turn, with real and imaginary parts in separate arrays. The
@@ -18,9 +20,11 @@
 mod butterfly;
 mod code;
 mod columns;
+mod complex;
 mod complex_line;
 mod line;
 mod lines;
+mod numbers;
 mod pass;
 mod radices;
 
@@ -36,49 +40,15 @@ use crate::fused::kernel::Launch;
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::fft::MAX_LENGTH;
-use crate::lanes::{Lanes, Scalar};
-use crate::target::Target;
-use code::{Along, Code};
+use crate::lanes::Lanes;
+use code::Along;
 use columns::{Columns, ColumnsCode};
 use lines::{Lines, LinesCode};
-use radices::Vectors;
+use numbers::Numbers;
 
 /// Whether the lengths of a transform are short enough for a kernel, which contains a root of unity per element.
 pub fn has_fft_kernel(op: &Fft) -> bool {
     op.fft_length.iter().all(|&n| n <= MAX_LENGTH)
-}
-
-/// Numbers that the elements consist of, on a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Numbers {
-    is_double: bool,
-    /// Number of lanes of a register.
-    width: u32,
-    /// Number of registers.
-    registers: u32,
-}
-
-impl Numbers {
-    fn new(is_double: bool, target: &Target) -> Numbers {
-        let registers = target.abilities().registers;
-        Numbers { is_double, width: target.lanes(if is_double { 64 } else { 32 }), registers }
-    }
-
-    fn scalar(self) -> Scalar {
-        if self.is_double { Scalar::F64 } else { Scalar::F32 }
-    }
-
-    fn bytes(self) -> u64 {
-        if self.is_double { 8 } else { 4 }
-    }
-
-    fn vectors(self, along: Along) -> Vectors {
-        Vectors { width: self.width, registers: self.registers, along }
-    }
-
-    fn code<'e, 'ctx>(self, e: &'e Emitter<'ctx>, along: Along) -> Code<'e, 'ctx> {
-        Code { e, scalar: self.scalar(), along, width: self.width }
-    }
 }
 
 /// Strategy of transforms. A work item is a block of lines, or all transformed dimensions if there are several.
@@ -127,15 +97,15 @@ impl Transform {
         sizes.map(|size| size * others.iter().product::<u64>())
     }
 
-    /// Returns the factor of the results.
-    fn scale(&self) -> f64 {
+    /// Returns the divisor of the results.
+    fn divisor(&self) -> f64 {
         match self.kind {
             FftType::Fft | FftType::Rfft => 1.0,
-            FftType::Ifft | FftType::Irfft => 1.0 / self.lengths.iter().map(|&n| n as f64).product::<f64>(),
+            FftType::Ifft | FftType::Irfft => self.lengths.iter().map(|&n| n as f64).product(),
         }
     }
 
-    /// Emits the transforms of several dimensions, one after the other.
+    /// Emits the transforms of several dimensions, in order.
     fn emit_dimensions<'ctx>(
         &self,
         e: &Emitter<'ctx>,
@@ -149,7 +119,7 @@ impl Transform {
             FftType::Irfft if !self.columns.is_empty() => Some(e.scratch_array(code.scalar, sizes[0])?),
             _ => None,
         };
-        let lines = e.with_scratch(|| LinesCode::new(e, &self.lines, self.scale()))?;
+        let lines = e.with_scratch(|| LinesCode::new(e, &self.lines, self.divisor()))?;
         let column = |columns| e.with_scratch(|| ColumnsCode::new(e, columns));
         let columns = self.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
         e.each([begin, end], 1, |item| {
@@ -196,7 +166,7 @@ impl Strategy for Transform {
             self.emit_dimensions(emitter, [begin, end], [operand, result])?;
             return Ok(Launch::alone(self.batch));
         }
-        let lines = LinesCode::new(emitter, &self.lines, self.scale())?;
+        let lines = LinesCode::new(emitter, &self.lines, self.divisor())?;
         emitter.each([begin, end], 1, |block| lines.emit(block, [operand, result]));
         Ok(Launch::alone(self.lines.blocks()))
     }

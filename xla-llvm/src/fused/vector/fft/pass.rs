@@ -1,15 +1,15 @@
 //! One pass of a transform: a Stockham stage (W. Cochran and others, 1967), which needs no reordering of elements.
 //!
-//! With `n` elements, of which earlier passes have combined groups of `s`, radix `r` and `m = n / (r s)`, a pass
-//! computes, for `p` in `0..m` and `q` in `0..s`, the butterfly of the elements `q + s (p + m j)`, and stores
-//! its element `k` times `exp(-2 pi i p k / (r m))` as element `q + s (r p + k)`.
+//! After passes that have combined groups of `s` of `n` elements, a pass with radix `r` and `m = n / (r s)` computes,
+//! for `p` in `0..m` and `q` in `0..s`, the butterfly of the elements `q + s (p + m j)`, and stores its element `k`
+//! times `exp(-2 pi i p k / (r m))` as element `q + s (r p + k)`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
 use xla_hlo::ops::Fft;
 
-use super::butterfly::Complex;
 use super::code::{Along, Code, Rows};
+use super::complex::Complex;
 use crate::lanes::Lanes;
 
 /// Pass with its table of twiddle factors.
@@ -23,13 +23,13 @@ pub(super) struct Pass<'ctx> {
     twiddles: Option<PointerValue<'ctx>>,
 }
 
-/// Arrays of a pass, which differ.
+/// Arrays of a pass: two different ones.
 #[derive(Clone, Copy)]
 pub(super) struct Transfer<'a, 'e, 'ctx> {
     pub from: &'a Rows<'e, 'ctx>,
     pub to: &'a Rows<'e, 'ctx>,
-    /// Factor of the results.
-    pub scale: f64,
+    /// Divisor of the results.
+    pub divisor: f64,
 }
 
 impl<'ctx> Pass<'ctx> {
@@ -115,7 +115,7 @@ impl<'ctx> Pass<'ctx> {
         }
     }
 
-    /// Computes butterflies whose element 0 is in the rows from `first` on, times the twiddle factors and the scale.
+    /// Computes butterflies whose element 0 is in the rows from `first` on, with twiddle factors and divisor.
     fn butterflies<'e>(
         &self,
         code: &Code<'e, 'ctx>,
@@ -128,7 +128,7 @@ impl<'ctx> Pass<'ctx> {
         let y = code.butterfly(&x);
         let factored = |(k, y): (u64, Complex<'e, 'ctx>)| {
             let factor = if k == 0 { None } else { twiddle(k) };
-            code.scaled(factor.map_or(y, |factor| code.product(y, factor)), transfer.scale)
+            code.divided(factor.map_or(y, |factor| code.product(y, factor)), transfer.divisor)
         };
         (0..).zip(y).map(factored).collect()
     }

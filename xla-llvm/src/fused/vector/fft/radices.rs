@@ -6,7 +6,7 @@ use super::butterfly::split;
 use super::code::Along;
 use crate::fused::tuning::fft::{MAX_COMPOSITE, MAX_PRIME};
 
-/// Vectors of a target, on which costs depend.
+/// Vectors of a target, and their direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vectors {
     /// Number of lanes of a register.
