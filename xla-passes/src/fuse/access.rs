@@ -84,6 +84,8 @@ pub fn of_operand(
 /// Callers ask only whether such an access exists, and a chain of n softmaxes has 3^n of them. One is enough: an access
 /// that leaves the loop's index never returns to it, except for single elements, whatever its index map.
 pub fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
+    #[cfg(test)]
+    COMPUTED.set(COMPUTED.get() + 1);
     let mut accesses: SecondaryMap<InstrId, Vec<ElementAccess>> = SecondaryMap::default();
     let root = body.root();
     match body[root].op() {
@@ -166,6 +168,12 @@ fn mapped(computation: &Computation, user: InstrId, position: usize, index_map: 
         _ => {}
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Number of calls of [`accesses`] on this thread.
+    pub(super) static COMPUTED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 #[cfg(test)]

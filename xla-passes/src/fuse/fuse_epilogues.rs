@@ -11,8 +11,8 @@
 use xla_hlo::ops::FusionKind;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Result};
 
-use super::fuse_outputs::{reads_in_place, reduces_nothing};
 use super::fuse_rows::{Kernel, merged, replace};
+use super::kernel_facts::{reads_in_place, reduces_nothing};
 use super::order::TopologicalOrder;
 use super::programs;
 use crate::analysis::op_cost::{Arithmetic, arithmetic};

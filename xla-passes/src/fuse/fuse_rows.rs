@@ -10,6 +10,7 @@
 //! Softmax, layer norm and their gradients have this form. The row is in the L1 cache for the second read, whereas
 //! separate kernels would load it from memory each time.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use xla_hlo::ops::{Fusion, GetTupleElement, Parameter, Tuple};
@@ -131,11 +132,11 @@ fn merge_into_users(
 /// Returns the merged kernel of a producer and one of its users, or the reason against it.
 fn merged_rows(
     producer: InstrId,
-    [kernel, consumer]: [&Kernel; 2],
+    [kernel, consumer]: [&Kernel<'_>; 2],
     keep: bool,
     rows: &Rows,
     cx: &PassContext<'_>,
-) -> std::result::Result<Kernel, FusionReason> {
+) -> std::result::Result<Kernel<'static>, FusionReason> {
     let (count, limit) = (kernel.body.len() + consumer.body.len(), cx.profile().fusion.max_row_instructions);
     if count > limit {
         return Err(FusionReason::TooManyInstructions { count, limit });
@@ -145,14 +146,14 @@ fn merged_rows(
 }
 
 /// An operation or fusion as a computation with operands.
-pub(super) struct Kernel {
-    body: Computation,
+pub(super) struct Kernel<'a> {
+    body: Cow<'a, Computation>,
     operands: Vec<InstrId>,
 }
 
-impl Kernel {
+impl<'a> Kernel<'a> {
     /// Returns the kernel of an instruction; `None` if it is not a kernel or must not be changed.
-    pub(super) fn of(module: &Module, program: CompId, id: InstrId) -> Option<Kernel> {
+    pub(super) fn of(module: &'a Module, program: CompId, id: InstrId) -> Option<Kernel<'a>> {
         let graph = &module[program];
         let instruction = &graph[id];
         if !is_free(instruction) {
@@ -163,14 +164,14 @@ impl Kernel {
             // Dots inside of a kernel are computed in tiles with their own loops.
             let tiled = body.iter().any(|(id, i)| matches!(i.op(), Op::Dot(_)) && id != body.root());
             let plain = fusion.aliases.is_empty() && !tiled;
-            return plain.then(|| Kernel { body: body.clone(), operands: instruction.operands().to_vec() });
+            return plain.then(|| Kernel { body: Cow::Borrowed(body), operands: instruction.operands().to_vec() });
         }
         let elementwise = is_elementwise(instruction.op()) || matches!(instruction.op(), Op::Broadcast(_));
         (elementwise || matches!(instruction.op(), Op::Reduce(_))).then(|| Kernel::alone(graph, id))
     }
 
     /// Returns the kernel of a single operation.
-    pub(super) fn alone(graph: &Computation, id: InstrId) -> Kernel {
+    pub(super) fn alone(graph: &Computation, id: InstrId) -> Kernel<'static> {
         let instruction = &graph[id];
         let mut body = Computation::new("fused_computation");
         let mut operands: Vec<InstrId> = Vec::new();
@@ -187,12 +188,12 @@ impl Kernel {
         }
         let root = body.add(clone_with_operands(instruction, inside));
         body.set_root(root);
-        Kernel { body, operands }
+        Kernel { body: Cow::Owned(body), operands }
     }
 }
 
 /// Inlines the producer's instructions into the consumer, in place of the parameter for its result.
-pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: bool) -> Kernel {
+pub(super) fn merged(fold: InstrId, producer: &Kernel<'_>, consumer: &Kernel<'_>, keep: bool) -> Kernel<'static> {
     let mut body = Computation::new("fused_computation");
     let mut operands: Vec<InstrId> = Vec::new();
     let mut parameters: HashMap<InstrId, InstrId> = HashMap::new();
@@ -202,7 +203,7 @@ pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: 
             body.add(Instruction::new(Parameter { number: operands.len() - 1 }.into(), shape.clone(), []))
         })
     };
-    let mut copy = |body: &mut Computation, kernel: &Kernel, known: Option<InstrId>| {
+    let mut copy = |body: &mut Computation, kernel: &Kernel<'_>, known: Option<InstrId>| {
         let mut map: HashMap<InstrId, InstrId> = HashMap::new();
         for id in kernel.body.post_order() {
             let instruction = &kernel.body[id];
@@ -224,7 +225,7 @@ pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: 
     let root = copy(&mut body, consumer, Some(reduced));
     let root = if keep { with_result(&mut body, root, reduced) } else { root };
     body.set_root(root);
-    Kernel { body, operands }
+    Kernel { body: Cow::Owned(body), operands }
 }
 
 /// Returns a tuple of the existing results and a further one.
@@ -309,7 +310,7 @@ pub(super) fn replace(
     program: CompId,
     fold: InstrId,
     consumer: InstrId,
-    merged: Kernel,
+    merged: Kernel<'static>,
     keep: bool,
     order: &mut TopologicalOrder,
 ) -> Result<InstrId> {
@@ -318,7 +319,8 @@ pub(super) fn replace(
     let was_tuple = matches!(before.shape(), Shape::Tuple(_));
     let shape = merged.body.result_shape().clone();
     let results = results(&merged.body).len();
-    let op = Fusion { kind: kind_of(&merged.body), computation: module.add(merged.body), aliases: Vec::new() };
+    let op =
+        Fusion { kind: kind_of(&merged.body), computation: module.add(merged.body.into_owned()), aliases: Vec::new() };
     let graph = module.computation_mut(program);
     let fusion = Instruction::new(op.into(), shape.clone(), merged.operands)
         .with_name(before.name())

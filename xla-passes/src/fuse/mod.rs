@@ -11,6 +11,7 @@ mod fuse_outputs;
 mod fuse_rows;
 mod fuse_scores;
 mod group;
+mod kernel_facts;
 mod order;
 mod plan;
 mod reshape_to_bitcast;
