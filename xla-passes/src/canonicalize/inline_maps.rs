@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Broadcast, CallContext, Family};
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::ops::{Broadcast, CallContext, Family, Map};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, Shape};
 
 use crate::rewrite::graph;
@@ -13,8 +14,9 @@ use crate::{Pass, PassContext};
 /// Replaces `map(f, xs...)` by `f` on whole arrays, if `f` consists only of elementwise operations and scalar
 /// constants.
 ///
-/// Other maps are unchanged. Maps whose inlined functions would make the module too large are an error. So are
-/// combiners and comparators of such a size, since targets inline them into the loops that call them.
+/// Other maps are unchanged. Functions that nest deeply move to their only call site, outermost first. Maps whose
+/// inlined functions would make the module too large are an error. So are combiners and comparators of such a size,
+/// since targets inline them into the loops that call them.
 pub struct InlineMaps;
 
 impl Pass for InlineMaps {
@@ -23,6 +25,10 @@ impl Pass for InlineMaps {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let sizes = growth::expanded_sizes(module, |context| context == CallContext::Embedded);
+        if module.ids().map(|id| sizes[id]).fold(0, usize::saturating_add) > MAX_INSTRUCTIONS {
+            inline_mapped_once(module, cx)?;
+        }
         let mut growth = Growth::of(module);
         for caller in module.post_order() {
             for (map, callee) in elementwise_maps(module, caller).into_iter().filter(|_| cx.allow_rewrite(self.name()))
@@ -31,14 +37,59 @@ impl Pass for InlineMaps {
                 if !growth.admits(callee.len()) {
                     return Err(too_large(module, caller, map, callee.name()));
                 }
-                let computation = module.computation_mut(caller);
-                let result = on_arrays(computation, map, &callee);
-                computation.replace_all_uses(map, result);
-                computation.remove(map)?;
+                inline(module, caller, map, &callee)?;
             }
         }
         check_embedded(module)
     }
+}
+
+/// Inlines functions with a single call site, callers first: each instruction is copied once for any nesting depth.
+/// Innermost first, `n` nested functions would be `n²/2` copies of bodies.
+fn inline_mapped_once(module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+    let mut sites = SecondaryMap::<CompId, usize>::new(0);
+    let mut maps_elements = SecondaryMap::<CompId, bool>::new(false);
+    let order = module.post_order();
+    for &id in &order {
+        module[id].iter().flat_map(|(_, i)| i.op().called_computations()).for_each(|callee| sites[callee] += 1);
+        maps_elements[id] = module[id].iter().all(|(_, i)| match i.op() {
+            Op::Map(map) => is_scalar(i) && graph::is_free(i) && maps_elements[map.computation],
+            _ => is_elementwise_scalar(i),
+        });
+    }
+    let mapped_once = |module: &Module, caller: CompId, id: InstrId| match module[caller][id].op() {
+        Op::Map(map) if graph::is_free(&module[caller][id]) => {
+            (sites[map.computation] == 1 && maps_elements[map.computation]).then_some((id, map.computation))
+        }
+        _ => None,
+    };
+    for caller in order.into_iter().rev() {
+        if module.get(caller).is_none() {
+            continue;
+        }
+        let mut waiting: Vec<_> = module[caller].ids().filter_map(|id| mapped_once(module, caller, id)).collect();
+        while let Some((map, callee)) = waiting.pop() {
+            if !cx.allow_rewrite(InlineMaps.name()) {
+                continue;
+            }
+            let existing = module[caller].ids().next_back();
+            let body = module[callee].clone();
+            inline(module, caller, map, &body)?;
+            module.remove(callee)?;
+            let new = module[caller].ids().rev().take_while(|id| Some(*id) > existing);
+            waiting.extend(new.filter_map(|id| mapped_once(module, caller, id)).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a map by its function, applied to arrays.
+fn inline(module: &mut Module, caller: CompId, map: InstrId, callee: &Computation) -> Result<()> {
+    let computation = module.computation_mut(caller);
+    let result = on_arrays(computation, map, callee);
+    computation.replace_all_uses(map, result);
+    computation.remove(map)?;
+    Ok(())
 }
 
 /// Returns an error if an embedded computation, including its callees, is too large.
@@ -74,12 +125,17 @@ fn elementwise_maps(module: &Module, caller: CompId) -> Vec<(InstrId, CompId)> {
 }
 
 fn is_elementwise(computation: &Computation) -> bool {
-    computation.iter().all(|(_, instruction)| {
-        let scalar = instruction.shape().as_array().is_some_and(ArrayShape::is_scalar);
-        let known = matches!(instruction.op(), Op::Parameter(_) | Op::Constant(_))
-            || instruction.opcode().family() == Family::Elementwise;
-        scalar && known
-    })
+    computation.iter().all(|(_, instruction)| is_elementwise_scalar(instruction))
+}
+
+fn is_elementwise_scalar(instruction: &Instruction) -> bool {
+    let is_known = matches!(instruction.op(), Op::Parameter(_) | Op::Constant(_))
+        || instruction.opcode().family() == Family::Elementwise;
+    is_known && is_scalar(instruction)
+}
+
+fn is_scalar(instruction: &Instruction) -> bool {
+    instruction.shape().as_array().is_some_and(ArrayShape::is_scalar)
 }
 
 fn on_arrays(target: &mut Computation, map: InstrId, callee: &Computation) -> InstrId {
@@ -98,7 +154,11 @@ fn on_arrays(target: &mut Computation, map: InstrId, callee: &Computation) -> In
             }
             op => {
                 let operands: Vec<InstrId> = instruction.operands().iter().map(|o| new[o]).collect();
-                target.add(Instruction::new(op.clone(), shape, operands).with_name(instruction.name()))
+                let op = match op {
+                    Op::Map(map) => Map { dimensions: (0..dims.len()).collect(), computation: map.computation }.into(),
+                    op => op.clone(),
+                };
+                target.add(Instruction::new(op, shape, operands).with_name(instruction.name()))
             }
         };
         new.insert(id, value);

@@ -115,6 +115,26 @@ fn functions_that_call_one_another_once_are_inlined_however_deep() {
 }
 
 #[test]
+fn maps_of_functions_that_map_one_another_once_are_inlined_however_deep() {
+    const DEPTH: usize = 900;
+    let mut text = "HloModule m\nf0 { x = f32[] parameter(0)\n ROOT y = f32[] sine(x) }\n".to_string();
+    for i in 1..DEPTH {
+        let callee = i - 1;
+        write!(text, "f{i} {{ x = f32[] parameter(0)\n c = f32[] constant(0.{i})\n d = f32[] add(x, c)\n").unwrap();
+        writeln!(text, " ROOT y = f32[] map(d), dimensions={{}}, to_apply=f{callee} }}").unwrap();
+    }
+    let last = DEPTH - 1;
+    let entry = format!("ROOT y = f32[2,3] map(x), dimensions={{0,1}}, to_apply=f{last}");
+    let text = text + &format!("ENTRY e {{ x = f32[2,3] parameter(0)\n {entry} }}\n");
+    let (before, mut module) = (parse(&text), parse(&text));
+    run(&mut module, "inline-maps, dead-code").unwrap();
+    assert!(module.entry().iter().all(|(_, i)| !matches!(i.op(), Op::Map(_))));
+    assert!(module.instruction_count() < 5 * DEPTH, "{} instructions", module.instruction_count());
+    let (old, new) = (evaluate(&before, 0, false, 1 << 24), evaluate(&module, 0, false, 1 << 24));
+    assert_eq!(difference(&old.unwrap(), &new.unwrap(), false), None);
+}
+
+#[test]
 fn functions_that_call_one_twice() {
     let call = |callee: &str| {
         format!("a = f32[] call(p), to_apply={callee}  b = f32[] call(p), to_apply={callee}  ROOT r = f32[] add(a, b)")
