@@ -27,6 +27,7 @@ mod allocator;
 mod cache;
 mod cancel;
 pub mod client;
+pub mod collective;
 pub mod compiler;
 mod device_only;
 pub mod dump;

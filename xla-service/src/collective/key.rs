@@ -1,0 +1,103 @@
+//! Keys of cliques: the run, the instruction and the member devices.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use xla_hlo::{Error, Result};
+
+/// Identity of one launch. All devices of the launch use the same key, also those of other processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunKey(pub u64);
+
+impl RunKey {
+    /// Returns a key that no other launch of this process has.
+    pub fn next() -> RunKey {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        RunKey(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Identity of a collective instruction within its program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstructionKey {
+    /// Name of the instruction, unique in the module, without `%`.
+    pub name: String,
+    /// Channel of the instruction.
+    pub channel: Option<i64>,
+}
+
+impl fmt::Display for InstructionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}", self.name)?;
+        self.channel.map_or(Ok(()), |channel| write!(f, " (channel {channel})"))
+    }
+}
+
+/// Identity of a clique: devices that execute one instruction together in one run.
+///
+/// Keys of different runs or different instructions differ, so that their members never meet. Cloning is cheap.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CliqueKey {
+    run: RunKey,
+    instruction: Arc<InstructionKey>,
+    devices: Arc<[usize]>,
+}
+
+impl CliqueKey {
+    /// Creates a key. `devices` holds the global ids of the members in group order: the index is the member's rank.
+    /// Fails if there are none, or if one occurs twice.
+    pub fn new(run: RunKey, instruction: Arc<InstructionKey>, devices: Arc<[usize]>) -> Result<CliqueKey> {
+        if devices.is_empty() {
+            return Err(Error::invalid_argument(format!("{instruction} has a group without devices")));
+        }
+        let mut seen = HashSet::with_capacity(devices.len());
+        match devices.iter().find(|device| !seen.insert(**device)) {
+            Some(twice) => Err(Error::invalid_argument(format!("{instruction} names device {twice} twice in a group"))),
+            None => Ok(CliqueKey { run, instruction, devices }),
+        }
+    }
+
+    /// Returns the run.
+    pub fn run(&self) -> RunKey {
+        self.run
+    }
+
+    /// Returns the instruction.
+    pub fn instruction(&self) -> &InstructionKey {
+        &self.instruction
+    }
+
+    /// Returns the global ids of the members, by rank.
+    pub fn devices(&self) -> &[usize] {
+        &self.devices
+    }
+
+    /// Returns the number of members.
+    pub fn members(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Returns the rank of a device: its position in the group.
+    pub fn rank(&self, device: usize) -> Option<usize> {
+        self.devices.iter().position(|&member| member == device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_positions_and_groups_have_distinct_devices() {
+        let instruction = Arc::new(InstructionKey { name: "all-reduce.1".into(), channel: Some(3) });
+        let key = |devices: &[usize]| CliqueKey::new(RunKey(1), instruction.clone(), devices.into());
+        let clique = key(&[4, 0, 2]).unwrap();
+        assert_eq!([4, 0, 2, 1].map(|device| clique.rank(device)), [Some(0), Some(1), Some(2), None]);
+        let message = |devices: &[usize]| key(devices).unwrap_err().to_string();
+        assert_eq!(message(&[]), "%all-reduce.1 (channel 3) has a group without devices");
+        assert_eq!(message(&[1, 2, 1]), "%all-reduce.1 (channel 3) names device 1 twice in a group");
+        assert_ne!(RunKey::next(), RunKey::next());
+    }
+}

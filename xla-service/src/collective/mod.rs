@@ -1,0 +1,36 @@
+//! Collectives: communication among the devices of one launch.
+//!
+//! ```text
+//! device 0 ── CollectiveCall ─┐                              CollectiveRun    one launch; a failure aborts it
+//! device 1 ── CollectiveCall ─┼─ Communicator::run(rank)     CliqueKey        run + instruction + member devices
+//! device 2 ── CollectiveCall ─┘                              CollectiveSpec   operation, types and sizes (constant)
+//! ```
+//!
+//! - A [`CollectiveEngine`] creates communicators. Engines differ in the transport: memory of one process, MPI, NCCL.
+//! - A [`Communicator`] executes the collectives of one [`CliqueKey`]: each member calls [`Communicator::run`] with its
+//!   rank, its operands ([`Source`]) and its results ([`Target`]). Calls of the same number execute together.
+//! - A [`CollectiveRun`] is one launch over several devices. If a device fails or panics, it aborts the collectives of
+//!   all others.
+//!
+//! **Determinism.** Reductions combine each element in the order of the ranks, starting with rank 0, and round after
+//! each step to the accumulator's type, as `xla_hlo::eval::grid` does. Results depend neither on the order of arrival
+//! nor on the number of threads. The payload of a NaN is unspecified if several members contribute a NaN.
+//!
+//! **Waiting.** Members wait for each other, so each needs its own thread. A member that waits longer than
+//! [`Timeouts::end`] ends with an error that names the instruction and the missing devices.
+
+mod call;
+mod engine;
+mod key;
+mod operation;
+mod reduction;
+mod region;
+mod run;
+
+pub use call::{CollectiveCall, MemberArguments, RowMove};
+pub use engine::{CollectiveEngine, Communicator, Timeouts};
+pub use key::{CliqueKey, InstructionKey, RunKey};
+pub use operation::{CollectiveSpec, Operation, Part, SlicePair};
+pub use reduction::{Reducer, Reduction};
+pub use region::{Source, Target};
+pub use run::CollectiveRun;

@@ -1,0 +1,225 @@
+//! Description of a collective: its operation, element types and sizes. Constant for an instruction and a group.
+
+use xla_hlo::{ElementType, Error, Result};
+
+use super::reduction::Reduction;
+
+/// Operation of a collective. `N` is the number of members; a [`Part`] describes one member's share of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Reduces the operands of all members. Operand and result `k` have one part. A collective-reduce is executed as an
+    /// all-reduce.
+    AllReduce(Reduction),
+    /// Reduces the operands of all members; member `r` receives part `r`. Operands have `N` parts, results one.
+    ReduceScatter(Reduction),
+    /// Concatenates the operands in the order of the ranks. Operands have one part, results `N`.
+    AllGather,
+    /// Sends part `r` of each member's operand to member `r`, which concatenates the parts in the order of the ranks.
+    /// Operands and results have `N` parts.
+    AllToAll,
+    /// Sends operand `r` to member `r`, which receives it as the result of the sender's rank. `N` operands and results,
+    /// one part each.
+    AllToAllTuple,
+    /// Sends the operands along pairs of ranks `(source, target)`. A rank is the source of at most one pair and the
+    /// target of at most one; the results of all others become zero bytes.
+    Permute(Vec<(usize, usize)>),
+    /// Sends slices of the inputs over slices of the receivers' outputs. For `K` arrays, operands are `K` inputs and
+    /// `K` outputs, which are the initial values of the `K` results. Pairs take effect in their order.
+    /// [`MemberArguments::Slices`](super::MemberArguments::Slices) has the positions.
+    PermuteSlices(Vec<SlicePair>),
+    /// Sends the operands of the root, [`MemberArguments::Root`](super::MemberArguments::Root), to all members.
+    Broadcast,
+    /// Sends rows of operand 0 over rows of the receiver's operand 1, the initial value of the only result.
+    /// [`MemberArguments::Rows`](super::MemberArguments::Rows) has the positions. Both parts have `outer` rows of
+    /// `inner` elements. Senders take effect in the order of their ranks.
+    RaggedAllToAll,
+    /// Waits for all members.
+    Barrier,
+}
+
+/// One member's share of an array: `outer` runs of `inner` contiguous elements in memory order. Elements are unpacked:
+/// each has [`ElementType::byte_width`] bytes.
+///
+/// An array of `N` parts is cut along one dimension: run `o` of part `p` is run `o * N + p` of the array. For a part
+/// with the dimensions `[a, b, c, d]`, from major to minor, that is cut along `b`, `outer` is `a` and `inner` is
+/// `b * c * d`. For operations without cuts, `outer` is usually 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Element type.
+    pub element_type: ElementType,
+    /// Number of runs.
+    pub outer: usize,
+    /// Number of elements of a run.
+    pub inner: usize,
+}
+
+impl Part {
+    /// Describes an array of `count` elements that is not cut.
+    pub fn whole(element_type: ElementType, count: usize) -> Part {
+        Part { element_type, outer: 1, inner: count }
+    }
+
+    /// Returns the number of bytes of a run. It fits, as [`CollectiveSpec::new`] has checked.
+    pub fn run_bytes(&self) -> usize {
+        self.inner * self.element_type.byte_width()
+    }
+
+    /// Returns the number of bytes of the part. It fits, as [`CollectiveSpec::new`] has checked.
+    pub fn bytes(&self) -> usize {
+        self.outer * self.run_bytes()
+    }
+}
+
+/// A slice that an in-place permute sends along a pair of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlicePair {
+    /// Rank of the sender.
+    pub from: usize,
+    /// Rank of the receiver.
+    pub to: usize,
+    /// Index of the array among the inputs and outputs.
+    pub array: usize,
+    /// Index of the slice's positions in [`MemberArguments::Slices`](super::MemberArguments::Slices).
+    pub slice: usize,
+    /// Size of the slice along each dimension.
+    pub sizes: Vec<usize>,
+    /// Strides of the input along each dimension, in elements.
+    pub read_strides: Vec<usize>,
+    /// Strides of the output along each dimension, in elements.
+    pub write_strides: Vec<usize>,
+}
+
+/// Description of a collective, equal for all members. Share one `Arc` among them: it is compared by address first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollectiveSpec {
+    operation: Operation,
+    arrays: Vec<Part>,
+    members: usize,
+}
+
+impl CollectiveSpec {
+    /// Creates the description for groups of `members` devices. `arrays` holds a part for each operand.
+    ///
+    /// Fails if the number of arrays does not fit the operation, if ranks are out of range, or if sizes overflow.
+    pub fn new(operation: Operation, arrays: Vec<Part>, members: usize) -> Result<CollectiveSpec> {
+        let spec = CollectiveSpec { operation, arrays, members };
+        spec.check_arrays()?;
+        spec.check_pairs()?;
+        Ok(spec)
+    }
+
+    /// Returns the operation.
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// Returns a part for each operand.
+    pub fn arrays(&self) -> &[Part] {
+        &self.arrays
+    }
+
+    /// Returns the number of members.
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Returns the name of the operation in HLO.
+    pub fn name(&self) -> &'static str {
+        match self.operation {
+            Operation::AllReduce(_) => "all-reduce",
+            Operation::ReduceScatter(_) => "reduce-scatter",
+            Operation::AllGather => "all-gather",
+            Operation::AllToAll | Operation::AllToAllTuple => "all-to-all",
+            Operation::Permute(_) | Operation::PermuteSlices(_) => "collective-permute",
+            Operation::Broadcast => "collective-broadcast",
+            Operation::RaggedAllToAll => "ragged-all-to-all",
+            Operation::Barrier => "barrier",
+        }
+    }
+
+    /// Returns the number of bytes of each operand.
+    pub fn operand_bytes(&self) -> impl Iterator<Item = usize> {
+        let parts = match self.operation {
+            Operation::ReduceScatter(_) | Operation::AllToAll => self.members,
+            _ => 1,
+        };
+        self.arrays.iter().map(move |part| part.bytes() * parts)
+    }
+
+    /// Returns the number of bytes of each result.
+    pub fn result_bytes(&self) -> impl Iterator<Item = usize> {
+        let parts = match self.operation {
+            Operation::AllGather | Operation::AllToAll => self.members,
+            _ => 1,
+        };
+        self.arrays[self.initial_values()].iter().map(move |part| part.bytes() * parts)
+    }
+
+    /// Returns the range of operands that have the sizes of the results. For operations that overwrite part of a
+    /// result, these operands are the initial values.
+    pub(super) fn initial_values(&self) -> std::ops::Range<usize> {
+        let count = self.arrays.len();
+        match self.operation {
+            Operation::PermuteSlices(_) | Operation::RaggedAllToAll => count / 2..count,
+            _ => 0..count,
+        }
+    }
+
+    fn check_arrays(&self) -> Result<()> {
+        let (name, count, members) = (self.name(), self.arrays.len(), self.members);
+        let expected = match self.operation {
+            Operation::AllToAllTuple => Some(members),
+            Operation::RaggedAllToAll => Some(2),
+            Operation::Barrier => Some(0),
+            Operation::PermuteSlices(_) if !count.is_multiple_of(2) => Some(count + 1),
+            _ => None,
+        };
+        if let Some(expected) = expected.filter(|&expected| expected != count) {
+            return Err(Error::invalid_argument(format!("{name} needs {expected} operands, it has {count}")));
+        }
+        let bytes = |part: &Part| {
+            let factors = [part.outer, part.inner, part.element_type.byte_width(), members];
+            factors.iter().try_fold(1, |bytes: usize, &factor| bytes.checked_mul(factor))
+        };
+        match self.arrays.iter().position(|part| bytes(part).is_none_or(|bytes| bytes > isize::MAX as usize)) {
+            Some(i) => {
+                Err(Error::resource_exhausted(format!("operand {i} of {name} is too large for {members} parts")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_pairs(&self) -> Result<()> {
+        let name = self.name();
+        let in_range = |rank: usize| rank < self.members;
+        match &self.operation {
+            Operation::Permute(pairs) => {
+                for (i, &(from, to)) in pairs.iter().enumerate() {
+                    let is_unique = pairs[..i].iter().all(|other| other.0 != from && other.1 != to);
+                    if !in_range(from) || !in_range(to) || !is_unique {
+                        let message =
+                            format!("{name} among {} members has an invalid pair {from} -> {to}", self.members);
+                        return Err(Error::invalid_argument(message));
+                    }
+                }
+                Ok(())
+            }
+            Operation::PermuteSlices(pairs) => {
+                let is_valid = |pair: &&SlicePair| {
+                    let ranks = [pair.sizes.len(), pair.read_strides.len(), pair.write_strides.len()];
+                    let types = [pair.array, pair.array + self.arrays.len() / 2].map(|i| self.arrays.get(i));
+                    let same_type = matches!(types, [Some(a), Some(b)] if a.element_type == b.element_type);
+                    in_range(pair.from) && in_range(pair.to) && same_type && ranks == [pair.sizes.len(); 3]
+                };
+                match pairs.iter().find(|pair| !is_valid(pair)) {
+                    Some(pair) => Err(Error::invalid_argument(format!("{name} has an invalid pair {pair:?}"))),
+                    None => Ok(()),
+                }
+            }
+            Operation::AllToAllTuple if self.arrays.iter().any(|part| *part != self.arrays[0]) => {
+                Err(Error::invalid_argument(format!("the operands of {name} differ in size or type")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Reductions: combiners of elements from several members.
+
+use std::fmt;
+use std::sync::Arc;
+
+use xla_hlo::ops::BinaryOp;
+use xla_hlo::{ElementType, Result};
+
+/// Reduces corresponding elements of several arrays. Backends implement it with compiled kernels.
+pub trait Reducer: fmt::Debug + Send + Sync {
+    /// Writes the reduction of `sources`, at least two, to `result`: `((s0 . s1) . s2) . ...` for each element, from
+    /// the first source to the last.
+    ///
+    /// Sources and result have the same number of unpacked elements of type `ty`, without alignment. An element is
+    /// converted to the combiner's type, and partial results keep that type until the last step. Threads call it
+    /// concurrently for different elements.
+    fn reduce(&self, ty: ElementType, sources: &[&[u8]], result: &mut [u8]) -> Result<()>;
+}
+
+/// Combiner of a reducing collective. Two are equal if they have the same operation and type, or else the same reducer.
+#[derive(Clone, Debug)]
+pub struct Reduction {
+    /// Operation, if the combiner is a single one on accumulator and element, in this order.
+    pub operation: Option<BinaryOp>,
+    /// Type of the combiner's parameters and result. Its kind is that of the elements.
+    pub accumulator: ElementType,
+    /// Implementation.
+    pub reducer: Arc<dyn Reducer>,
+}
+
+impl PartialEq for Reduction {
+    fn eq(&self, other: &Reduction) -> bool {
+        let is_same = self.operation.is_some() || Arc::ptr_eq(&self.reducer, &other.reducer);
+        is_same && self.operation == other.operation && self.accumulator == other.accumulator
+    }
+}
