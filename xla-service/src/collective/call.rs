@@ -35,7 +35,8 @@ pub enum MemberArguments {
     None,
     /// Rank of the root of a [`Operation::Broadcast`], equal on all members.
     Root(usize),
-    /// First element of each slice of an [`Operation::PermuteSlices`], by [`SlicePair::slice`](super::SlicePair::slice).
+    /// First element of each slice of an [`Operation::PermuteSlices`], by the pair's
+    /// [`slice`](super::SlicePair::slice).
     Slices {
         /// Positions in this member's inputs, used if it is the sender.
         read_at: Vec<usize>,

@@ -25,7 +25,7 @@ pub trait CollectiveEngine: fmt::Debug + Send + Sync {
     /// Fails if the run was aborted.
     fn clique(&self, key: &CliqueKey) -> Result<Arc<dyn Communicator>>;
 
-    /// Ends all collectives of a run with this error: those that wait, and those that are requested later.
+    /// Ends all collectives of a run with this error: waiting ones, and ones that are requested later.
     fn abort(&self, run: RunKey, error: &Error);
 
     /// Releases the resources of a run, after the programs of all of its devices in this process have ended.
@@ -45,14 +45,14 @@ pub trait Communicator: fmt::Debug + Send + Sync {
     /// Returns the key that the communicator was created for.
     fn key(&self) -> &CliqueKey;
 
-    /// Executes a collective as the member of this rank, together with all others. The caller is a thread on which no
-    /// other member depends.
+    /// Executes a collective as the member of this rank, together with all others. Each member calls from its own
+    /// thread.
     ///
-    /// Fails if the arguments do not fit the spec or those of the other members, if a member does not arrive in time,
-    /// if the clique is aborted, or if the call's token is cancelled.
+    /// Fails if the arguments do not fit the spec, if members differ in their specs, if a member does not arrive in
+    /// time, if the clique is aborted, or if the call's token is cancelled.
     fn run(&self, rank: usize, call: CollectiveCall<'_>) -> Result<()>;
 
-    /// Ends all members with this error: those that wait, and those that arrive later.
+    /// Ends all members with this error: waiting ones, and ones that arrive later.
     fn abort(&self, error: &Error);
 }
 

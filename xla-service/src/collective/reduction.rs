@@ -17,7 +17,7 @@ pub trait Reducer: fmt::Debug + Send + Sync {
     fn reduce(&self, ty: ElementType, sources: &[&[u8]], result: &mut [u8]) -> Result<()>;
 }
 
-/// Combiner of a reducing collective. Two are equal if they have the same operation and type, or else the same reducer.
+/// Combiner of a reducing collective. Two are equal if they have the same operation and type, or one reducer.
 #[derive(Clone, Debug)]
 pub struct Reduction {
     /// Operation, if the combiner is a single one on accumulator and element, in this order.
