@@ -21,14 +21,17 @@
 
 mod call;
 mod engine;
+mod in_process;
 mod key;
 mod operation;
+mod reducers;
 mod reduction;
 mod region;
 mod run;
 
 pub use call::{CollectiveCall, MemberArguments, RowMove};
 pub use engine::{CollectiveEngine, Communicator, Timeouts};
+pub use in_process::InProcess;
 pub use key::{CliqueKey, InstructionKey, RunKey};
 pub use operation::{CollectiveSpec, Operation, Part, SlicePair};
 pub use reduction::{Reducer, Reduction};

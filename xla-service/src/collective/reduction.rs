@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use xla_hlo::ops::BinaryOp;
-use xla_hlo::{ElementType, Result};
+use xla_hlo::ops::{BinaryOp, simple_combiner};
+use xla_hlo::{CompId, ElementType, Module, Result};
+
+use super::reducers::{ComputationReducer, SimpleReducer};
 
 /// Reduces corresponding elements of several arrays. Backends implement it with compiled kernels.
 pub trait Reducer: fmt::Debug + Send + Sync {
@@ -26,6 +28,26 @@ pub struct Reduction {
     pub accumulator: ElementType,
     /// Implementation.
     pub reducer: Arc<dyn Reducer>,
+}
+
+impl Reduction {
+    /// Returns the reduction by a computation of two scalars, as the evaluator computes it.
+    pub fn new(module: &Arc<Module>, computation: CompId) -> Result<Reduction> {
+        let general = ComputationReducer::new(module, computation)?;
+        let accumulator = general.accumulator();
+        let callee = &module[computation];
+        let is_in_order = callee[callee.root()].operands() == callee.parameters();
+        Ok(match simple_combiner(callee).filter(|_| is_in_order) {
+            Some(operation) => Reduction::simple(operation, accumulator),
+            None => Reduction { operation: None, accumulator, reducer: Arc::new(general) },
+        })
+    }
+
+    /// Returns the reduction by one operation on values of type `accumulator`.
+    pub fn simple(operation: BinaryOp, accumulator: ElementType) -> Reduction {
+        let reducer = Arc::new(SimpleReducer { operation, accumulator });
+        Reduction { operation: Some(operation), accumulator, reducer }
+    }
 }
 
 impl PartialEq for Reduction {

@@ -1,0 +1,216 @@
+//! Clique: the members of a group meet here, once for each execution of their instruction.
+#![expect(unsafe_code, reason = "executes jobs on the memory of members that wait for them")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use xla_hlo::{Error, Result, ResultExt};
+
+use super::job::{Job, Member};
+use super::waiting::{Phase, Wait, Waiting};
+use crate::cancel::CancelToken;
+use crate::collective::{CliqueKey, CollectiveCall, Communicator, Timeouts};
+use crate::forked;
+use crate::workers::blocking;
+
+/// Communicator of a group of devices in one process.
+#[derive(Debug)]
+pub(super) struct Clique {
+    key: CliqueKey,
+    timeouts: Timeouts,
+    state: Mutex<State>,
+    /// Signalled when threads that sleep should look at the state.
+    changed: Condvar,
+    /// Number of signals, for threads that spin.
+    signals: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number of collectives that are complete.
+    completed: u64,
+    /// Members that have arrived for the current collective, by rank.
+    members: Vec<Option<Member>>,
+    /// Number of members that have arrived for the current collective.
+    arrived: usize,
+    /// Current collective, once all members have arrived.
+    job: Option<Arc<Job>>,
+    /// Number of threads that execute tasks of the job. While there are any, no member leaves.
+    active: usize,
+    /// Number of threads that sleep.
+    asleep: usize,
+    /// Whether a warning about the current wait was written.
+    is_warned: bool,
+    /// Failure that ended the clique.
+    failure: Option<Error>,
+}
+
+impl Clique {
+    pub fn new(key: CliqueKey, timeouts: Timeouts) -> Clique {
+        let state = State { members: empty(key.members()), ..State::default() };
+        Clique { key, timeouts, state: Mutex::new(state), changed: Condvar::new(), signals: AtomicU64::new(0) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has waiting threads look at the state.
+    fn signal(&self, state: &State) {
+        self.signals.fetch_add(1, Ordering::Release);
+        if state.asleep > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn check(&self, rank: usize, call: &CollectiveCall<'_>) -> Result<()> {
+        forked::check()?;
+        call.check()?;
+        let (members, expected) = (call.spec.members(), self.key.members());
+        if members != expected || rank >= members {
+            let message = format!("rank {rank} of {members} members called a group of {expected} devices");
+            return Err(Error::internal(message));
+        }
+        Ok(())
+    }
+
+    fn meet(&self, rank: usize, call: CollectiveCall<'_>) -> Result<()> {
+        self.check(rank, &call).context(|| self.key.instruction())?;
+        let cancel = call.cancel;
+        let mut state = self.state();
+        if let Some(error) = &state.failure {
+            return Err(error.again());
+        }
+        if state.members[rank].is_some() || state.job.is_some() {
+            return Err(Error::internal(format!("rank {rank} arrived again before the others")));
+        }
+        let number = state.completed;
+        state.members[rank] = Some(Member::new(call));
+        state.arrived += 1;
+        if state.arrived < self.key.members() {
+            return self.wait(state, number, Waiting::new(&self.key, self.timeouts, cancel));
+        }
+        let members = std::mem::replace(&mut state.members, empty(self.key.members()));
+        let job = Job::new(members.into_iter().flatten().collect(), self.key.devices());
+        let job = match job {
+            Ok(job) => Arc::new(job),
+            Err(error) => return Err(self.fail(&mut state, error.context(self.key.instruction()))),
+        };
+        state.job = Some(job.clone());
+        if job.is_shared() {
+            self.signal(&state);
+        }
+        let state = self.help(state, &job, cancel);
+        // Other threads may still execute tasks.
+        match self.outcome(&state, number) {
+            Some(outcome) => outcome,
+            None => self.wait(state, number, Waiting::new(&self.key, self.timeouts, cancel)),
+        }
+    }
+
+    /// Executes tasks of the job. The last thread to return from it completes the collective.
+    fn help<'a>(&'a self, mut state: MutexGuard<'a, State>, job: &Job, cancel: &CancelToken) -> MutexGuard<'a, State> {
+        state.active += 1;
+        drop(state);
+        // SAFETY: all members have arrived, since there is a job. They return from `meet` only by `outcome`, which has
+        // none while a thread is active, or with a failure of a collective that has no job.
+        let result = unsafe { job.work(cancel) };
+        let mut state = self.state();
+        state.active -= 1;
+        if let Err(error) = result {
+            self.fail(&mut state, error.context(self.key.instruction()));
+        }
+        if state.active == 0 && state.job.is_some() {
+            state.job = None;
+            if state.failure.is_none() {
+                state.completed += 1;
+                (state.arrived, state.is_warned) = (0, false);
+            }
+            self.signal(&state);
+        }
+        state
+    }
+
+    /// Returns the outcome of collective `number`; `None` while it is not complete.
+    fn outcome(&self, state: &State, number: u64) -> Option<Result<()>> {
+        if state.completed > number {
+            return Some(Ok(()));
+        }
+        let error = state.failure.as_ref().filter(|_| state.active == 0)?;
+        Some(Err(error.again()))
+    }
+
+    /// Waits until collective `number` is complete, and executes tasks of it in the meantime.
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>, number: u64, waiting: Waiting<'_>) -> Result<()> {
+        let signals = self.signals.load(Ordering::Acquire);
+        drop(state);
+        waiting.spin(|| self.signals.load(Ordering::Relaxed) != signals);
+        let state = self.state();
+        match self.outcome(&state, number) {
+            Some(outcome) => outcome,
+            None => {
+                drop(state);
+                blocking(|| self.sleep(number, waiting))
+            }
+        }
+    }
+
+    fn sleep(&self, number: u64, waiting: Waiting<'_>) -> Result<()> {
+        let mut state = self.state();
+        loop {
+            if let Some(outcome) = self.outcome(&state, number) {
+                return outcome;
+            }
+            if let Some(job) = state.job.clone().filter(|job| job.has_tasks()) {
+                state = self.help(state, &job, waiting.cancel());
+                continue;
+            }
+            let phase = match (&state.failure, &state.job) {
+                (Some(_), _) => Phase::Ending,
+                (None, Some(_)) => Phase::Working,
+                (None, None) => Phase::Gathering { is_warned: state.is_warned },
+            };
+            match waiting.next(phase, |rank| state.members[rank].is_some()) {
+                Wait::For(time) => {
+                    state.asleep += 1;
+                    state = self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
+                    state.asleep -= 1;
+                }
+                Wait::Warned => state.is_warned = true,
+                Wait::Failed(error) => drop(self.fail(&mut state, error)),
+            }
+        }
+    }
+
+    /// Records a failure, unless there is one already. Returns the error of all members.
+    fn fail(&self, state: &mut State, error: Error) -> Error {
+        if let Some(first) = &state.failure {
+            return first.again();
+        }
+        if let Some(job) = &state.job {
+            job.stop();
+        }
+        let copy = error.again();
+        state.failure = Some(error);
+        self.signal(state);
+        copy
+    }
+}
+
+fn empty(members: usize) -> Vec<Option<Member>> {
+    (0..members).map(|_| None).collect()
+}
+
+impl Communicator for Clique {
+    fn key(&self) -> &CliqueKey {
+        &self.key
+    }
+
+    fn run(&self, rank: usize, call: CollectiveCall<'_>) -> Result<()> {
+        self.meet(rank, call).map_err(|error| self.fail(&mut self.state(), error))
+    }
+
+    fn abort(&self, error: &Error) {
+        self.fail(&mut self.state(), error.again());
+    }
+}

@@ -1,0 +1,127 @@
+//! Job: a collective whose members have all arrived.
+#![expect(unsafe_code, reason = "executes tasks on the memory of members that wait for them")]
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use xla_hlo::{Error, Result};
+
+use super::memory::{MemberMemory, Memory};
+use super::plan::Plan;
+use super::slices::check_slices;
+use super::tasks::Work;
+use crate::cancel::CancelToken;
+use crate::collective::{CollectiveCall, CollectiveSpec, MemberArguments, Operation};
+
+/// Arrival of a member.
+#[derive(Debug)]
+pub(super) struct Member {
+    spec: Arc<CollectiveSpec>,
+    memory: MemberMemory,
+    arguments: MemberArguments,
+}
+
+impl Member {
+    pub fn new(call: CollectiveCall<'_>) -> Member {
+        Member { spec: call.spec.clone(), memory: MemberMemory::of(&call), arguments: call.arguments }
+    }
+}
+
+/// A collective whose members have all arrived, and its tasks.
+#[derive(Debug)]
+pub(super) struct Job {
+    spec: Arc<CollectiveSpec>,
+    arguments: Vec<MemberArguments>,
+    memory: Memory,
+    plan: Plan,
+    /// Number of the next task that no thread has claimed.
+    next: AtomicUsize,
+    /// Whether the remaining tasks are skipped, because a task failed or the clique was aborted.
+    is_stopped: AtomicBool,
+}
+
+impl Job {
+    /// Creates the job of members in the order of their ranks. Fails if their calls do not fit together.
+    pub fn new(members: Vec<Member>, devices: &[usize]) -> Result<Job> {
+        let mut memory = Memory::default();
+        members.iter().for_each(|member| memory.push(&member.memory));
+        let specs: Vec<Arc<CollectiveSpec>> = members.iter().map(|member| member.spec.clone()).collect();
+        let arguments: Vec<MemberArguments> = members.into_iter().map(|member| member.arguments).collect();
+        let spec = specs.first().cloned().ok_or_else(|| Error::internal("a collective has no members"))?;
+        let is_other = |other: &Arc<CollectiveSpec>| !Arc::ptr_eq(other, &spec) && **other != *spec;
+        if let Some(rank) = specs.iter().position(is_other) {
+            let (other, first) = (devices[rank], devices[0]);
+            return Err(Error::invalid_argument(format!(
+                "device {other} executes another collective than device {first}"
+            )));
+        }
+        match spec.operation() {
+            Operation::Broadcast => check_root(&arguments)?,
+            Operation::PermuteSlices(pairs) => check_slices(&spec, pairs, &arguments)?,
+            _ => {}
+        }
+        let plan = Plan::new(&spec);
+        Ok(Job { spec, arguments, memory, plan, next: AtomicUsize::new(0), is_stopped: AtomicBool::new(false) })
+    }
+
+    /// Whether other threads should help.
+    pub fn is_shared(&self) -> bool {
+        !self.plan.is_small && self.plan.tasks > 1
+    }
+
+    /// Whether a task may be left to claim.
+    pub fn has_tasks(&self) -> bool {
+        !self.is_stopped.load(Ordering::Relaxed) && self.next.load(Ordering::Relaxed) < self.plan.tasks
+    }
+
+    /// Skips the remaining tasks.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Executes tasks until none is left, one fails, or the token is cancelled. A panic in a task is an error.
+    ///
+    /// # Safety
+    ///
+    /// All members of the job wait in the calls that they arrived with until this function has returned on all
+    /// threads.
+    pub unsafe fn work(&self, cancel: &CancelToken) -> Result<()> {
+        // SAFETY: all members wait, as the caller guarantees. Each task is claimed once, and tasks write different bytes
+        // (`tasks.rs`). A task reads only bytes of operands that no task writes, except an operand at the place of a
+        // result (`CollectiveCall::check`), which only the task that overwrites these elements reads.
+        let access = unsafe { self.memory.access() };
+        let work = Work { spec: &self.spec, arguments: &self.arguments, access };
+        while !self.is_stopped.load(Ordering::Relaxed) {
+            let task = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some((array, range)) = self.plan.task(task) else { break };
+            let execute = || cancel.check().and_then(|()| work.execute(array, range));
+            let result = catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+            if result.is_err() {
+                self.stop();
+                return result;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Error::internal(format!("the reduction panicked: {text}"))
+}
+
+/// Checks that all members have selected the same root.
+fn check_root(arguments: &[MemberArguments]) -> Result<()> {
+    if arguments.iter().all(|other| *other == arguments[0]) {
+        return Ok(());
+    }
+    let root = |arguments: &MemberArguments| match arguments {
+        MemberArguments::Root(root) => Some(*root),
+        MemberArguments::None | MemberArguments::Slices { .. } | MemberArguments::Rows(_) => None,
+    };
+    let roots: Vec<usize> = arguments.iter().filter_map(root).collect();
+    Err(Error::invalid_argument(format!("the members of a group select different roots: {roots:?}")))
+}

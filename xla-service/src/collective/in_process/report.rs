@@ -1,0 +1,27 @@
+//! Messages about members that have not arrived.
+
+use std::time::Duration;
+
+use xla_hlo::Error;
+
+use crate::collective::CliqueKey;
+
+/// Describes a wait: the instruction, the missing members, and the members that wait for them.
+pub(super) fn describe(key: &CliqueKey, waited: Duration, has_arrived: impl Fn(usize) -> bool) -> String {
+    let list = |arrived: bool| -> Vec<String> {
+        let ranks = (0..key.members()).filter(|&rank| has_arrived(rank) == arrived);
+        ranks.map(|rank| format!("{} (rank {rank})", key.devices()[rank])).collect()
+    };
+    format!(
+        "{} has waited {waited:.1?} for devices {}; devices {} have arrived",
+        key.instruction(),
+        list(false).join(", "),
+        list(true).join(", ")
+    )
+}
+
+/// Returns the error of a wait that took too long.
+pub(super) fn timeout(description: String) -> Error {
+    Error::failed_precondition(description)
+        .note("a device is stuck or slow, or the devices of a group execute different collectives")
+}

@@ -1,0 +1,52 @@
+//! Reducer of any computation, through the evaluator.
+
+use std::sync::Arc;
+
+use xla_hlo::eval::{Evaluator, ScalarFunction};
+use xla_hlo::{CompId, ElementType, Error, Module, Result};
+
+use super::fold_scalars;
+use crate::collective::Reducer;
+
+/// Reduces by a computation of two scalars.
+pub(in crate::collective) struct ComputationReducer {
+    module: Arc<Module>,
+    function: ScalarFunction,
+    accumulator: ElementType,
+}
+
+impl ComputationReducer {
+    /// Prepares a computation, which takes two scalars of one type and returns one.
+    pub fn new(module: &Arc<Module>, computation: CompId) -> Result<ComputationReducer> {
+        let function = ScalarFunction::new(module, computation)?;
+        match (function.parameter_types(), function.result_types()) {
+            (&[a, b], &[accumulator]) if a == accumulator && b == accumulator => {
+                Ok(ComputationReducer { module: module.clone(), function, accumulator })
+            }
+            (parameters, results) => Err(Error::invalid_argument(format!(
+                "the combiner takes {parameters:?} and returns {results:?}, not one type"
+            ))),
+        }
+    }
+
+    /// Returns the type of parameters and result.
+    pub fn accumulator(&self) -> ElementType {
+        self.accumulator
+    }
+}
+
+impl std::fmt::Debug for ComputationReducer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "computation of {} in {}", self.accumulator, self.module.name())
+    }
+}
+
+impl Reducer for ComputationReducer {
+    fn reduce(&self, ty: ElementType, sources: &[&[u8]], result: &mut [u8]) -> Result<()> {
+        let mut evaluator = Evaluator::new(&self.module);
+        let mut function = self.function.clone();
+        fold_scalars((ty, self.accumulator), sources, result, |sum, value| {
+            Ok(function.call(&mut evaluator, &[sum, value])?[0])
+        })
+    }
+}
