@@ -1,0 +1,73 @@
+//! Every collective, for every element type, agrees with the lock-step evaluator.
+
+use xla_hlo::eval::grid::{self, Grid};
+use xla_hlo::{ElementType, Literal, Scalar};
+
+use crate::cases::{Case, KINDS, Kind};
+use crate::support::{Random, execute};
+
+/// Whether two elements are equal bit for bit, or have the same NaN parts.
+fn is_same(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
+    let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+    a == b
+        || match (Scalar::read(ty, a), Scalar::read(ty, b)) {
+            (Scalar::Float(a), Scalar::Float(b)) => same(a, b),
+            (Scalar::Complex(a, x), Scalar::Complex(b, y)) => same(a, b) && same(x, y),
+            _ => false,
+        }
+}
+
+fn check(kind: Kind, ty: ElementType, seed: u64) {
+    let random = &mut Random(seed);
+    let case = Case::random(kind, ty, random);
+    let devices = Grid::of(&case.module).unwrap().device_count();
+    let shapes = case.parameters();
+    let mut argument = |number: usize| case.argument(number, &shapes[number], random);
+    let arguments: Vec<Vec<Literal>> = (0..devices).map(|_| (0..shapes.len()).map(&mut argument).collect()).collect();
+    let expected = grid::evaluate(&case.module, arguments.clone()).unwrap();
+    for group in &case.groups {
+        let members: Vec<_> = group.iter().map(|&device| case.member(&arguments[device])).collect();
+        let results = execute(&case.spec(group.len()), &members, random).unwrap();
+        for (&device, results) in group.iter().zip(&results) {
+            let leaves = expected[device].leaves();
+            assert_eq!(leaves.len(), results.len());
+            for (leaf, result) in leaves.iter().zip(results) {
+                let width = ty.byte_width();
+                let agree = leaf.bytes().chunks(width).zip(result.chunks(width)).all(|(a, b)| is_same(ty, a, b));
+                let text = || {
+                    format!("{kind:?} of {ty}, seed {seed}, device {device}: {leaf:?} but {result:?}\n{}", *case.module)
+                };
+                assert!(leaf.bytes().len() == result.len() && agree, "{}", text());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_collective_of_every_type_agrees_with_the_evaluator() {
+    for (i, &kind) in KINDS.iter().enumerate() {
+        for (t, &ty) in ElementType::ALL.iter().enumerate() {
+            for seed in 0..3 {
+                check(kind, ty, seed + 1000 * t as u64 + 100_000 * i as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn reductions_of_every_type_agree_with_the_evaluator() {
+    for (t, &ty) in ElementType::ALL.iter().enumerate() {
+        for seed in 0..24 {
+            check(Kind::AllReduce, ty, 7_000_000 + seed + 1000 * t as u64);
+        }
+    }
+}
+
+#[test]
+fn groups_of_every_kind_and_size_agree_with_the_evaluator() {
+    for (i, &kind) in KINDS.iter().enumerate() {
+        for seed in 0..30 {
+            check(kind, ElementType::F32, 9_000_000 + seed + 1000 * i as u64);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Sizes around the limits of tasks and blocks, against plain loops.
+
+use std::sync::Arc;
+
+use xla_hlo::ElementType;
+use xla_hlo::ops::BinaryOp;
+use xla_service::CancelToken;
+use xla_service::collective::{
+    CollectiveCall, CollectiveEngine, CollectiveSpec, InProcess, MemberArguments, Operation, Part, Reduction, RunKey,
+    Source, Target,
+};
+
+use crate::support::{Member, Random, execute, key};
+
+/// Numbers of elements on both sides of the limits: blocks of 4,096 elements, 256 KiB in total, tasks of 1 MiB.
+const COUNTS: [usize; 12] = [0, 1, 7, 4095, 4096, 4097, 10_922, 10_923, 43_691, 65_537, 131_071, 262_147];
+
+fn numbers(count: usize, random: &mut Random) -> Vec<f32> {
+    (0..count).map(|_| (random.next() >> 40) as f32 / 1e6 - 8.0).collect()
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+fn spec(operation: Operation, part: Part, members: usize) -> Arc<CollectiveSpec> {
+    Arc::new(CollectiveSpec::new(operation, vec![part], members).unwrap())
+}
+
+fn sum() -> Reduction {
+    Reduction::simple(BinaryOp::Add, ElementType::F32)
+}
+
+/// Returns the sum of element `i` in the order of the ranks.
+fn sum_of(values: &[Vec<f32>], i: usize) -> f32 {
+    values.iter().map(|values| values[i]).reduce(|sum, x| sum + x).unwrap()
+}
+
+#[test]
+fn sums_are_in_rank_order_for_every_size() {
+    let random = &mut Random(1);
+    for count in COUNTS {
+        for members in [1, 2, 3, 5] {
+            let values: Vec<Vec<f32>> = (0..members).map(|_| numbers(count, random)).collect();
+            let calls: Vec<Member> = values.iter().map(|values| Member::new(vec![bytes(values)])).collect();
+            let spec = spec(Operation::AllReduce(sum()), Part::whole(ElementType::F32, count), members);
+            let expected = bytes(&(0..count).map(|i| sum_of(&values, i)).collect::<Vec<f32>>());
+            for results in execute(&spec, &calls, random).unwrap() {
+                assert!(results[0] == expected, "{count} elements, {members} members");
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_of_several_runs_are_in_place_for_every_size() {
+    let random = &mut Random(2);
+    for (outer, inner) in [(1, 0), (0, 3), (1, 5), (3, 7), (1000, 3), (5, 13_107), (2, 70_001), (40_000, 2)] {
+        let (members, part) = (3, Part { element_type: ElementType::F32, outer, inner });
+        let values: Vec<Vec<f32>> = (0..members).map(|_| numbers(members * outer * inner, random)).collect();
+        let calls: Vec<Member> = values.iter().map(|values| Member::new(vec![bytes(values)])).collect();
+        // Element `i` of run `o` of part `p`.
+        let at = |o: usize, p: usize, i: usize| (o * members + p) * inner + i;
+        let scattered = execute(&spec(Operation::ReduceScatter(sum()), part, members), &calls, random).unwrap();
+        let exchanged = execute(&spec(Operation::AllToAll, part, members), &calls, random).unwrap();
+        let own: Vec<Member> = scattered.iter().map(|results| Member::new(results.clone())).collect();
+        let gathered = execute(&spec(Operation::AllGather, part, members), &own, random).unwrap();
+        let sums: Vec<f32> = (0..members * outer * inner).map(|i| sum_of(&values, i)).collect();
+        for rank in 0..members {
+            let indices = || (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i)));
+            let expected: Vec<f32> = indices().map(|(o, i)| sums[at(o, rank, i)]).collect();
+            assert!(scattered[rank][0] == bytes(&expected), "reduce-scatter of {part:?}");
+            assert!(gathered[rank][0] == bytes(&sums), "all-gather of {part:?}");
+            let mut expected = vec![0.0; members * outer * inner];
+            for (from, values) in values.iter().enumerate() {
+                indices().for_each(|(o, i)| expected[at(o, from, i)] = values[at(o, rank, i)]);
+            }
+            assert!(exchanged[rank][0] == bytes(&expected), "all-to-all of {part:?}");
+        }
+    }
+}
+
+/// Executes a collective whose results are stored over its operands.
+fn execute_in_place(spec: &Arc<CollectiveSpec>, values: &mut [Vec<u8>], arguments: &MemberArguments) {
+    let (engine, run) = (InProcess::default(), RunKey::next());
+    let devices: Vec<usize> = (0..values.len()).collect();
+    let clique = engine.clique(&key(run, &devices)).unwrap();
+    std::thread::scope(|scope| {
+        for (rank, bytes) in values.iter_mut().enumerate() {
+            let clique = &clique;
+            scope.spawn(move || {
+                let target = Target::from(&mut bytes[..]);
+                let (operands, results) = (vec![target.as_source()], vec![target]);
+                let (arguments, cancel) = (arguments.clone(), &CancelToken::never());
+                clique.run(rank, CollectiveCall { spec, operands, results, arguments, cancel }).unwrap();
+            });
+        }
+    });
+}
+
+#[test]
+fn results_may_be_stored_over_operands() {
+    let random = &mut Random(3);
+    for count in COUNTS {
+        let values: Vec<Vec<f32>> = (0..4).map(|_| numbers(count, random)).collect();
+        let part = Part::whole(ElementType::F32, count);
+        let mut sums: Vec<Vec<u8>> = values.iter().map(|values| bytes(values)).collect();
+        let mut copies = sums.clone();
+        execute_in_place(&spec(Operation::AllReduce(sum()), part, 4), &mut sums, &MemberArguments::None);
+        let expected = bytes(&(0..count).map(|i| sum_of(&values, i)).collect::<Vec<f32>>());
+        assert!(sums.iter().all(|sum| *sum == expected), "{count} elements");
+        execute_in_place(&spec(Operation::Broadcast, part, 4), &mut copies, &MemberArguments::Root(2));
+        assert!(copies.iter().all(|copy| *copy == bytes(&values[2])), "{count} elements");
+    }
+}
+
+/// Returns the error of an operation on two numbers over one device.
+fn error(operation: Operation, operand: Option<&[u8]>) -> String {
+    let spec = spec(operation, Part::whole(ElementType::F32, 2), 1);
+    let mut memory = [0; 8];
+    let target = Target::from(&mut memory[..]);
+    let call = CollectiveCall {
+        spec: &spec,
+        operands: vec![operand.map_or(target.as_source(), Source::from)],
+        results: vec![target],
+        arguments: MemberArguments::None,
+        cancel: &CancelToken::never(),
+    };
+    let clique = InProcess::default().clique(&key(RunKey::next(), &[5])).unwrap();
+    clique.run(0, call).unwrap_err().message().to_string()
+}
+
+#[test]
+fn other_overlaps_and_wrong_sizes_are_errors() {
+    let overlap = "%collective.1: operand 0 and result 0 of all-gather overlap in memory";
+    assert_eq!(error(Operation::AllGather, None), overlap);
+    let size = "%collective.1: the operands of collective-permute have [4] bytes, expected [8]";
+    assert_eq!(error(Operation::Permute(vec![]), Some(&[0; 4])), size);
+}
