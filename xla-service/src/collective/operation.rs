@@ -223,3 +223,31 @@ impl CollectiveSpec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_that_do_not_fit_the_operation_are_errors() {
+        let part = |count| Part::whole(ElementType::F32, count);
+        let error = |operation, arrays| CollectiveSpec::new(operation, arrays, 3).unwrap_err().to_string();
+        assert_eq!(error(Operation::Barrier, vec![part(1)]), "barrier needs 0 operands, it has 1");
+        assert_eq!(error(Operation::RaggedAllToAll, vec![part(1)]), "ragged-all-to-all needs 2 operands, it has 1");
+        assert_eq!(error(Operation::AllToAllTuple, vec![part(1); 2]), "all-to-all needs 3 operands, it has 2");
+        let different = vec![part(1), part(1), part(2)];
+        assert_eq!(error(Operation::AllToAllTuple, different), "the operands of all-to-all differ in size or type");
+        let large = error(Operation::AllGather, vec![part(1), part(usize::MAX / 8)]);
+        assert_eq!(large, "operand 1 of all-gather is too large for 3 parts");
+    }
+
+    #[test]
+    fn pairs_name_each_member_once() {
+        let error = |pairs| CollectiveSpec::new(Operation::Permute(pairs), vec![], 3).unwrap_err().to_string();
+        for (pairs, invalid) in
+            [(vec![(0, 1), (2, 1)], "2 -> 1"), (vec![(0, 1), (0, 2)], "0 -> 2"), (vec![(3, 0)], "3 -> 0")]
+        {
+            assert_eq!(error(pairs), format!("collective-permute among 3 members has an invalid pair {invalid}"));
+        }
+    }
+}

@@ -1,23 +1,12 @@
 //! Reductions: combiners of elements from several members.
 
-use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::ops::{BinaryOp, simple_combiner};
 use xla_hlo::{CompId, ElementType, Module, Result};
 
+use super::reducer::Reducer;
 use super::reducers::{ComputationReducer, SimpleReducer};
-
-/// Reduces corresponding elements of several arrays. Backends implement it with compiled kernels.
-pub trait Reducer: fmt::Debug + Send + Sync {
-    /// Writes the reduction of `sources`, at least two, to `result`: `((s0 . s1) . s2) . ...` for each element, from
-    /// the first source to the last.
-    ///
-    /// Sources and result have the same number of unpacked elements of type `ty`, without alignment. An element is
-    /// converted to the combiner's type, and partial results keep that type until the last step. Threads call it
-    /// concurrently for different elements.
-    fn reduce(&self, ty: ElementType, sources: &[&[u8]], result: &mut [u8]) -> Result<()>;
-}
 
 /// Combiner of a reducing collective. Two are equal if they have the same operation and type, or one reducer.
 #[derive(Clone, Debug)]
@@ -45,7 +34,7 @@ impl Reduction {
 
     /// Returns the reduction by one operation on values of type `accumulator`.
     pub fn simple(operation: BinaryOp, accumulator: ElementType) -> Reduction {
-        let reducer = Arc::new(SimpleReducer { operation, accumulator });
+        let reducer = Arc::new(SimpleReducer::new(operation, accumulator));
         Reduction { operation: Some(operation), accumulator, reducer }
     }
 }

@@ -142,9 +142,10 @@ impl Reducer for Faulty {
     fn reduce(&self, _: ElementType, _: &[&[u8]], _: &mut [u8]) -> Result<()> {
         match self.calls.fetch_add(1, Ordering::Relaxed) {
             3 if self.panics => panic!("a bug of the reducer"),
-            3 => Err(Error::invalid_argument("the reducer failed")),
-            _ => Ok(thread::sleep(Duration::from_millis(5))),
+            3 => return Err(Error::invalid_argument("the reducer failed")),
+            _ => thread::sleep(Duration::from_millis(5)),
         }
+        Ok(())
     }
 }
 

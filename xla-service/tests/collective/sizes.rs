@@ -80,6 +80,26 @@ fn parts_of_several_runs_are_in_place_for_every_size() {
     }
 }
 
+/// Sums of many 8-bit floats are read from a table, sums of few are computed.
+#[test]
+fn sums_of_many_small_floats_are_equal_to_those_of_few() {
+    let (random, count) = (&mut Random(6), 50_000);
+    for ty in [ElementType::F8E4M3FN, ElementType::F8E5M2, ElementType::F4E2M1FN, ElementType::F8E8M0FNU] {
+        let values: Vec<Vec<u8>> = (0..3).map(|_| (0..count).map(|_| random.next() as u8).collect()).collect();
+        let sum = |range: std::ops::Range<usize>, random: &mut Random| {
+            let operation = Operation::AllReduce(Reduction::simple(BinaryOp::Add, ty));
+            let spec = spec(operation, Part::whole(ty, range.len()), 3);
+            let calls = values.iter().map(|values| Member::new(vec![values[range.clone()].to_vec()]));
+            execute(&spec, &calls.collect::<Vec<_>>(), random).unwrap().swap_remove(1).swap_remove(0)
+        };
+        let many = sum(0..count, random);
+        for start in (0..count).step_by(5000) {
+            let few = sum(start..start + 1000, random);
+            assert_eq!(many[start..start + 1000], few, "{ty}");
+        }
+    }
+}
+
 /// Executes a collective whose results are stored over its operands.
 fn execute_in_place(spec: &Arc<CollectiveSpec>, values: &mut [Vec<u8>], arguments: &MemberArguments) {
     let (engine, run) = (InProcess::default(), RunKey::next());

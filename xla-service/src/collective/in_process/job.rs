@@ -11,7 +11,7 @@ use xla_hlo::{Error, Result};
 use super::memory::{MemberMemory, Memory};
 use super::plan::Plan;
 use super::slices::check_slices;
-use super::tasks::Work;
+use super::work::Work;
 use crate::cancel::CancelToken;
 use crate::collective::{CollectiveCall, CollectiveSpec, MemberArguments, Operation};
 
@@ -88,9 +88,9 @@ impl Job {
     /// All members of the job wait in the calls that they arrived with until this function has returned on all
     /// threads.
     pub unsafe fn work(&self, cancel: &CancelToken) -> Result<()> {
-        // SAFETY: all members wait, as the caller guarantees. Each task is claimed once, and tasks write different bytes
-        // (`tasks.rs`). A task reads only bytes of operands that no task writes, except an operand at the place of a
-        // result (`CollectiveCall::check`), which only the task that overwrites these elements reads.
+        // SAFETY: all members wait, as the caller guarantees. Each task is claimed once, and tasks write different
+        // bytes (`tasks.rs`). A task reads only bytes of operands that no task writes, except an operand at the place
+        // of a result (`CollectiveCall::check`), which only the task that overwrites these elements reads.
         let access = unsafe { self.memory.access() };
         let work = Work { spec: &self.spec, arguments: &self.arguments, access };
         while !self.is_stopped.load(Ordering::Relaxed) {

@@ -21,5 +21,6 @@ mod report;
 mod slices;
 mod tasks;
 mod waiting;
+mod work;
 
 pub use engine::InProcess;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::tasks::{Work, segments};
+use super::work::{Work, segments};
 use crate::collective::{MemberArguments, Part, RowMove};
 
 /// Number of the operand with the initial values of the result.

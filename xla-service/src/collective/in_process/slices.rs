@@ -2,7 +2,7 @@
 
 use xla_hlo::{Error, IndexIter, Result};
 
-use super::tasks::Work;
+use super::work::Work;
 use crate::collective::{CollectiveSpec, MemberArguments, SlicePair};
 
 /// Writes result `array` of the receiver: its initial value, overwritten by the slices that are sent to it.

@@ -8,10 +8,11 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use xla_hlo::Result;
 
-use super::memory::{Access, Place};
+use super::memory::Place;
 use super::ragged::move_rows;
 use super::slices::place_slices;
-use crate::collective::{CollectiveSpec, MemberArguments, Operation, Part, Reduction};
+use super::work::{Work, segments};
+use crate::collective::{MemberArguments, Operation, Reduction};
 
 /// Number of bytes of each operand that are processed at a time: they stay in the first-level cache.
 const BLOCK: usize = 16 << 10;
@@ -19,13 +20,6 @@ const BLOCK: usize = 16 << 10;
 /// Block of reduced elements.
 #[repr(align(64))]
 struct Block([u8; BLOCK]);
-
-/// A collective of which tasks are executed.
-pub(super) struct Work<'m> {
-    pub spec: &'m CollectiveSpec,
-    pub arguments: &'m [MemberArguments],
-    pub access: Access<'m>,
-}
 
 impl Work<'_> {
     /// Executes the indices `range` of result `array`.
@@ -49,17 +43,6 @@ impl Work<'_> {
             Operation::Barrier => {}
         }
         Ok(())
-    }
-
-    pub fn members(&self) -> Range<usize> {
-        0..self.spec.members()
-    }
-
-    /// Copies elements. Places are `(rank, array, first element)` of an operand and a result.
-    pub fn copy(&self, part: Part, from: (usize, usize, usize), to: (usize, usize, usize), elements: usize) {
-        let width = part.element_type.byte_width();
-        let place = |(rank, array, at): (usize, usize, usize)| Place { rank, array, at: at * width };
-        self.access.copy(place(from), place(to), elements * width);
     }
 
     /// The indices are the elements of a result, which is equal on all members.
@@ -164,19 +147,6 @@ impl Work<'_> {
             self.members().for_each(|to| self.copy(part, (root, array, at), (to, array, at), block));
         }
     }
-}
-
-/// Splits a range at the multiples of `period`. Returns for each segment the number of the period, the start inside of
-/// it, and the length.
-pub(super) fn segments(range: Range<usize>, period: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-    let mut at = range.start;
-    std::iter::from_fn(move || {
-        let start = (at < range.end).then(|| at % period)?;
-        let length = (period - start).min(range.end - at);
-        let segment = (at / period, start, length);
-        at += length;
-        Some(segment)
-    })
 }
 
 /// Splits `count` elements of `width` bytes into blocks. Returns the first element and the length of each.

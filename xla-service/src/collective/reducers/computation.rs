@@ -5,8 +5,8 @@ use std::sync::Arc;
 use xla_hlo::eval::{Evaluator, ScalarFunction};
 use xla_hlo::{CompId, ElementType, Error, Module, Result};
 
-use super::fold_scalars;
-use crate::collective::Reducer;
+use super::scalars::reduce_scalars;
+use crate::collective::reducer::Reducer;
 
 /// Reduces by a computation of two scalars.
 pub(in crate::collective) struct ComputationReducer {
@@ -45,7 +45,7 @@ impl Reducer for ComputationReducer {
     fn reduce(&self, ty: ElementType, sources: &[&[u8]], result: &mut [u8]) -> Result<()> {
         let mut evaluator = Evaluator::new(&self.module);
         let mut function = self.function.clone();
-        fold_scalars((ty, self.accumulator), sources, result, |sum, value| {
+        reduce_scalars((ty, self.accumulator), sources, result, |sum, value| {
             Ok(function.call(&mut evaluator, &[sum, value])?[0])
         })
     }

@@ -3,18 +3,25 @@
 use xla_hlo::ops::{Binary, BinaryOp, ElementFunction, Op};
 use xla_hlo::{ElementType, Error, Result};
 
-use super::fold_scalars;
 use super::native::native;
-use crate::collective::Reducer;
+use super::scalars::reduce_scalars;
+use super::table::Table;
+use crate::collective::reducer::Reducer;
 
 /// Reduces by one operation on accumulator and element.
 #[derive(Debug)]
 pub(in crate::collective) struct SimpleReducer {
-    pub operation: BinaryOp,
-    pub accumulator: ElementType,
+    operation: BinaryOp,
+    accumulator: ElementType,
+    /// Results for elements of one byte without native arithmetic.
+    table: Table,
 }
 
 impl SimpleReducer {
+    pub fn new(operation: BinaryOp, accumulator: ElementType) -> SimpleReducer {
+        SimpleReducer { operation, accumulator, table: Table::default() }
+    }
+
     fn function(&self) -> Result<ElementFunction> {
         let op = Op::from(Binary { op: self.operation });
         let function = ElementFunction::new(&op, &[self.accumulator; 2], self.accumulator)?;
@@ -24,14 +31,26 @@ impl SimpleReducer {
 
 impl Reducer for SimpleReducer {
     fn reduce(&self, ty: ElementType, sources: &[&[u8]], result: &mut [u8]) -> Result<()> {
-        let step = native(self.operation, ty).filter(|_| ty == self.accumulator);
-        let (Some(step), Some((first, others))) = (step, sources.split_first()) else {
-            let function = self.function()?;
-            let step = |sum, value| Ok(function.apply(&[sum, value]));
-            return fold_scalars((ty, self.accumulator), sources, result, step);
-        };
-        result.copy_from_slice(first);
-        others.iter().for_each(|source| step(result, source));
-        Ok(())
+        let has_accumulator_type = ty == self.accumulator;
+        let Some((first, others)) = sources.split_first() else { return Ok(()) };
+        if let Some(step) = native(self.operation, ty).filter(|_| has_accumulator_type) {
+            result.copy_from_slice(first);
+            others.iter().for_each(|source| step(result, source));
+            return Ok(());
+        }
+        let function = self.function()?;
+        if has_accumulator_type
+            && ty.byte_width() == 1
+            && let Some(results) = self.table.results(ty, others.len() * result.len(), &function)
+        {
+            result.copy_from_slice(first);
+            for source in others {
+                let pairs = result.iter_mut().zip(*source);
+                pairs.for_each(|(sum, &element)| *sum = results[256 * usize::from(*sum) + usize::from(element)]);
+            }
+            return Ok(());
+        }
+        let step = |sum, value| Ok(function.apply(&[sum, value]));
+        reduce_scalars((ty, self.accumulator), sources, result, step)
     }
 }
