@@ -3,7 +3,7 @@
 use xla_hlo::eval::grid::{self, Grid};
 use xla_hlo::{ElementType, Literal, Scalar};
 
-use crate::cases::{Case, KINDS, Kind};
+use crate::cases::{Case, KINDS, Kind, accumulators, operations};
 use crate::support::{Random, execute};
 
 /// Whether two elements are equal bit for bit, or have the same NaN parts.
@@ -17,9 +17,13 @@ fn is_same(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
         }
 }
 
-fn check(kind: Kind, ty: ElementType, seed: u64) {
+fn check_random(kind: Kind, ty: ElementType, seed: u64) {
     let random = &mut Random(seed);
     let case = Case::random(kind, ty, random);
+    check(&case, ty, random);
+}
+
+fn check(case: &Case, ty: ElementType, random: &mut Random) {
     let devices = Grid::of(&case.module).unwrap().device_count();
     let shapes = case.parameters();
     let mut argument = |number: usize| case.argument(number, &shapes[number], random);
@@ -34,9 +38,7 @@ fn check(kind: Kind, ty: ElementType, seed: u64) {
             for (leaf, result) in leaves.iter().zip(results) {
                 let width = ty.byte_width();
                 let agree = leaf.bytes().chunks(width).zip(result.chunks(width)).all(|(a, b)| is_same(ty, a, b));
-                let text = || {
-                    format!("{kind:?} of {ty}, seed {seed}, device {device}: {leaf:?} but {result:?}\n{}", *case.module)
-                };
+                let text = || format!("device {device}: {leaf:?} but {result:?}\n{}", *case.module);
                 assert!(leaf.bytes().len() == result.len() && agree, "{}", text());
             }
         }
@@ -48,7 +50,7 @@ fn every_collective_of_every_type_agrees_with_the_evaluator() {
     for (i, &kind) in KINDS.iter().enumerate() {
         for (t, &ty) in ElementType::ALL.iter().enumerate() {
             for seed in 0..3 {
-                check(kind, ty, seed + 1000 * t as u64 + 100_000 * i as u64);
+                check_random(kind, ty, seed + 1000 * t as u64 + 100_000 * i as u64);
             }
         }
     }
@@ -56,9 +58,12 @@ fn every_collective_of_every_type_agrees_with_the_evaluator() {
 
 #[test]
 fn reductions_of_every_type_agree_with_the_evaluator() {
-    for (t, &ty) in ElementType::ALL.iter().enumerate() {
-        for seed in 0..24 {
-            check(Kind::AllReduce, ty, 7_000_000 + seed + 1000 * t as u64);
+    let random = &mut Random(7);
+    for &ty in ElementType::ALL {
+        for accumulator in accumulators(ty) {
+            for operation in operations(accumulator) {
+                check(&Case::reduction(ty, accumulator, operation), ty, random);
+            }
         }
     }
 }
@@ -67,7 +72,7 @@ fn reductions_of_every_type_agree_with_the_evaluator() {
 fn groups_of_every_kind_and_size_agree_with_the_evaluator() {
     for (i, &kind) in KINDS.iter().enumerate() {
         for seed in 0..30 {
-            check(kind, ElementType::F32, 9_000_000 + seed + 1000 * i as u64);
+            check_random(kind, ElementType::F32, 9_000_000 + seed + 1000 * i as u64);
         }
     }
 }

@@ -72,18 +72,22 @@ fn random_groups(kind: Kind, random: &mut Random) -> (String, String, usize) {
     (header, format!("{channel}replica_groups={{{}}}", groups.join(",")), size * factor)
 }
 
-/// Text of a combiner of this type: a random operation that the kind of type has.
-fn combiner(ty: ElementType, random: &mut Random) -> String {
-    let operations: &[&str] = match ty.kind() {
-        ElementKind::Pred => &["and", "or", "xor", "add", "maximum", "GENERAL"],
+/// Returns the operations of combiners of this type. `GENERAL` has two steps.
+pub fn operations(ty: ElementType) -> &'static [&'static str] {
+    match ty.kind() {
+        ElementKind::Pred => &["and", "or", "xor", "add", "multiply", "maximum", "minimum", "GENERAL"],
         ElementKind::Signed | ElementKind::Unsigned => {
             &["add", "multiply", "maximum", "minimum", "and", "or", "xor", "subtract", "GENERAL"]
         }
         ElementKind::Float => &["add", "multiply", "maximum", "minimum", "subtract", "GENERAL"],
         ElementKind::Complex => &["add", "multiply", "subtract", "GENERAL"],
-    };
+    }
+}
+
+/// Returns the text of a combiner of this type.
+fn combiner(ty: ElementType, operation: &str) -> String {
     let parameters = format!("a = {ty}[] parameter(0) b = {ty}[] parameter(1)");
-    match operations[random.below(operations.len())] {
+    match operation {
         "GENERAL" if ty == ElementType::Pred => {
             format!("c {{ {parameters} n = pred[] not(a) ROOT r = pred[] and(n, b) }}")
         }
@@ -92,12 +96,16 @@ fn combiner(ty: ElementType, random: &mut Random) -> String {
     }
 }
 
+/// Returns the other types of combiners that may reduce elements of this type.
+pub fn accumulators(ty: ElementType) -> Vec<ElementType> {
+    let floats = [ElementType::F32, ElementType::BF16, ElementType::F16];
+    if floats.contains(&ty) { floats.to_vec() } else { vec![ty] }
+}
+
 impl Case {
     pub fn random(kind: Kind, ty: ElementType, random: &mut Random) -> Case {
         let (header, groups, n) = random_groups(kind, random);
-        // A sum of bf16 and f16 values may have the precision of f32.
-        let is_wide = matches!(ty, ElementType::BF16 | ElementType::F16) && random.below(3) == 0;
-        let combiner = combiner(if is_wide { ElementType::F32 } else { ty }, random);
+        let combiner = combiner(ty, operations(ty)[random.below(operations(ty).len())]);
         let [a, b, c] = [random.below(3), random.below(4), 1 + random.below(3)];
         let parameters = |count: usize, shape: &str| -> Vec<String> {
             (0..count).map(|i| format!("x{i} = {shape} parameter({i})")).collect()
@@ -136,6 +144,16 @@ impl Case {
         let module =
             parse_module(&text).and_then(VerifiedModule::new).unwrap_or_else(|error| panic!("{error}\n{text}"));
         Case::new(module, kind)
+    }
+
+    /// Returns an all-reduce over three devices by a combiner of type `accumulator`.
+    pub fn reduction(ty: ElementType, accumulator: ElementType, operation: &str) -> Case {
+        let combiner = combiner(accumulator, operation);
+        let text = format!(
+            "HloModule m, replica_count=3\n{combiner}\nENTRY main {{ x0 = {ty}[99] parameter(0) \
+             ROOT r = {ty}[99] all-reduce(x0), replica_groups={{{{2,0,1}}}}, to_apply=c }}\n"
+        );
+        Case::new(parse_module(&text).and_then(VerifiedModule::new).unwrap(), Kind::AllReduce)
     }
 
     fn new(module: VerifiedModule, kind: Kind) -> Case {
