@@ -150,8 +150,8 @@ impl Case {
     pub fn reduction(ty: ElementType, accumulator: ElementType, operation: &str) -> Case {
         let combiner = combiner(accumulator, operation);
         let text = format!(
-            "HloModule m, replica_count=3\n{combiner}\nENTRY main {{ x0 = {ty}[99] parameter(0) \
-             ROOT r = {ty}[99] all-reduce(x0), replica_groups={{{{2,0,1}}}}, to_apply=c }}\n"
+            "HloModule m, replica_count=3\n{combiner}\nENTRY main {{ x0 = {ty}[999] parameter(0) \
+             ROOT r = {ty}[999] all-reduce(x0), replica_groups={{{{2,0,1}}}}, to_apply=c }}\n"
         );
         Case::new(parse_module(&text).and_then(VerifiedModule::new).unwrap(), Kind::AllReduce)
     }
