@@ -1,55 +1,22 @@
-//! A device of a grid, seen from its evaluator.
+//! A device of a program for several devices, seen from its evaluator.
 
-use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-use crate::{Computation, Error, InstrId, Literal, Result};
+use crate::{Computation, InstrId, Literal, Result};
 
-/// Report of a device to the lock-step evaluation.
-pub(super) enum Report<'m> {
-    /// The device waits at a collective.
-    Arrived(Arrival<'m>),
-    /// The device has run the entry computation.
-    Finished(Result<Literal>),
+/// Connection of a device to the others, for the [evaluator](super::Evaluator::on_device) of that device.
+pub trait Peers<'m>: Send + Sync {
+    /// Executes the collective `instruction` of `computation` together with the other devices of its group. `operands`
+    /// has this device's values. Returns this device's results, one for each array.
+    ///
+    /// Called in the order in which the device reaches its collectives.
+    fn exchange(&self, position: (&'m Computation, InstrId), operands: Vec<Literal>) -> Result<Vec<Literal>>;
 }
 
-/// A device that waits at a collective.
-pub(super) struct Arrival<'m> {
-    pub computation: &'m Computation,
-    pub instruction: InstrId,
-    pub operands: Vec<Literal>,
-}
-
-impl Arrival<'_> {
-    /// Whether both devices wait at the same instruction.
-    pub fn is_with(&self, other: &Arrival<'_>) -> bool {
-        std::ptr::eq(self.computation, other.computation) && self.instruction == other.instruction
-    }
-
-    /// Returns the instruction and its computation for error messages.
-    pub fn describe(&self) -> String {
-        let instruction = self.computation[self.instruction].name();
-        format!("{instruction} of computation {}", self.computation.name())
-    }
-}
-
-/// Place of an evaluator in a grid, and its connection to the other devices.
+/// Place of an evaluator among the devices of a program, and its connection to the others.
+#[derive(Clone)]
 pub(crate) struct Device<'m> {
     pub replica: usize,
     pub partition: usize,
-    pub(super) reports: Sender<Report<'m>>,
-    /// Results of the collective at which the device waits.
-    pub(super) results: Mutex<Receiver<Vec<Literal>>>,
-}
-
-impl<'m> Device<'m> {
-    /// Executes the collective at `position` together with the devices of its group. Returns this device's results.
-    pub(crate) fn meet(&self, position: (&'m Computation, InstrId), operands: Vec<Literal>) -> Result<Vec<Literal>> {
-        let (computation, instruction) = position;
-        let arrival = Arrival { computation, instruction, operands };
-        // Both channels are closed once another device has failed.
-        let stopped = || Error::cancelled("another device failed");
-        self.reports.send(Report::Arrived(arrival)).map_err(|_| stopped())?;
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).recv().map_err(|_| stopped())
-    }
+    pub peers: Arc<dyn Peers<'m> + 'm>,
 }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use device::Device;
+pub use device::Peers;
 use plan::{Access, Plan, Step};
 pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
@@ -93,7 +94,7 @@ pub struct Evaluator<'m> {
     cancelled: Option<Arc<AtomicBool>>,
     custom_calls: Cow<'m, CustomCallRegistry>,
     random: RandomState,
-    /// Device of a grid that this evaluator runs; `None` if it is the only device.
+    /// Device that this evaluator runs; `None` if it is the only one.
     device: Option<Device<'m>>,
     /// Whether the propagating error already names the instruction that failed.
     blamed: bool,
@@ -156,13 +157,14 @@ impl<'m> Evaluator<'m> {
         self.current.map(|(computation, id)| &computation[id])
     }
 
-    /// Makes this the evaluator of a device of a grid.
-    fn on_device(mut self, device: Device<'m>) -> Evaluator<'m> {
-        self.device = Some(device);
+    /// Makes this the evaluator of one device of a program for several devices; `peers` connects it to the others.
+    #[must_use]
+    pub fn on_device(mut self, replica: usize, partition: usize, peers: Arc<dyn Peers<'m> + 'm>) -> Evaluator<'m> {
+        self.device = Some(Device { replica, partition, peers });
         self
     }
 
-    /// Returns the device of a grid that this evaluator runs; `None` if it is the only device.
+    /// Returns the device that this evaluator runs; `None` if it is the only one.
     pub(crate) fn device(&self) -> Option<&Device<'m>> {
         self.device.as_ref()
     }

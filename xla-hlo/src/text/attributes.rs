@@ -381,7 +381,7 @@ impl AttributeWriter<'_> {
 
 /// Attribute value that is a single word.
 pub(crate) trait AttributeWord: AttributeValue {
-    /// Returns the value that a word stands for.
+    /// Returns the value that a word names.
     fn from_word(word: &str) -> Option<Self>;
 
     /// Returns the word for the value.

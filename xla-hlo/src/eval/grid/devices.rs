@@ -28,7 +28,7 @@ impl Grid {
     }
 
     /// Returns a device and its coordinates for error messages.
-    pub(super) fn describe(self, device: usize) -> String {
+    pub fn describe(self, device: usize) -> String {
         format!("device {device} (replica {}, partition {})", device / self.partitions, device % self.partitions)
     }
 }

@@ -1,15 +1,15 @@
 //! Lock-step evaluation: devices run in the order of their ids, each until its next collective.
 
 use std::panic::resume_unwind;
-use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use super::super::device::{Arrival, Device, Report};
 use super::super::{Evaluator, STACK_BYTES};
 use super::devices::Grid;
-use crate::ops::collective::exchange;
-use crate::ops::{Collective, Op};
+use super::link::{Arrival, Link, Report};
+use crate::ops::Op;
+use crate::ops::collective::{Collective, Meeting};
 use crate::out_of_memory::ensure_thread_room;
 use crate::{Error, Literal, Module, Result, ResultExt};
 
@@ -32,16 +32,8 @@ struct Started<'s, 'm> {
 
 enum State<'m> {
     Running,
-    Waiting(Arrival<'m>, Meeting<'m>),
+    Waiting(Arrival<'m>, Meeting),
     Finished(Literal),
-}
-
-/// Devices that execute a collective together, in group order.
-struct Meeting<'m> {
-    op: &'m Collective,
-    members: Vec<usize>,
-    /// Whether the collective names the members as a group.
-    is_group: bool,
 }
 
 impl<'s, 'm> Lockstep<'s, 'm> {
@@ -57,14 +49,10 @@ impl<'s, 'm> Lockstep<'s, 'm> {
         let id = self.devices.len();
         let (reports, reported) = mpsc::channel();
         let (results, received) = mpsc::channel();
-        let device = Device {
-            replica: id / self.grid.partitions,
-            partition: id % self.grid.partitions,
-            reports: reports.clone(),
-            results: Mutex::new(received),
-        };
+        let (replica, partition) = (id / self.grid.partitions, id % self.grid.partitions);
+        let link = Arc::new(Link { reports: reports.clone(), results: Mutex::new(received) });
         let run = move || {
-            let result = evaluator.on_device(device).call_entry(arguments);
+            let result = evaluator.on_device(replica, partition, link).call_entry(arguments);
             // Nothing receives the report if another device has failed.
             let _ = reports.send(Report::Finished(result));
         };
@@ -126,7 +114,8 @@ impl<'s, 'm> Lockstep<'s, 'm> {
                 continue;
             }
             if let Some(present) = self.present(arrival, meeting) {
-                let results = exchange_among(meeting, &present, combining);
+                let rows: Vec<Vec<Literal>> = present.iter().map(|other| other.operands.clone()).collect();
+                let results = collective(arrival).and_then(|op| op.exchange(combining, meeting, &rows));
                 let results = results.context(|| format!("evaluating {}", arrival.describe()))?;
                 all.extend(meeting.members.iter().copied().zip(results));
             }
@@ -135,7 +124,7 @@ impl<'s, 'm> Lockstep<'s, 'm> {
         Ok(all)
     }
 
-    fn waiting(&self, id: usize) -> Option<(&Arrival<'m>, &Meeting<'m>)> {
+    fn waiting(&self, id: usize) -> Option<(&Arrival<'m>, &Meeting)> {
         match &self.devices[id].state {
             State::Waiting(arrival, meeting) => Some((arrival, meeting)),
             State::Finished(_) | State::Running => None,
@@ -148,18 +137,13 @@ impl<'s, 'm> Lockstep<'s, 'm> {
     }
 
     /// Returns the arrivals of all members, or `None` if one of them is not at the collective.
-    fn present(&self, arrival: &Arrival<'m>, meeting: &Meeting<'m>) -> Option<Vec<&Arrival<'m>>> {
+    fn present(&self, arrival: &Arrival<'m>, meeting: &Meeting) -> Option<Vec<&Arrival<'m>>> {
         meeting.members.iter().map(|&id| self.with(id, arrival)).collect()
     }
 
     /// Returns the devices that execute a collective together with device `id`, which waits at it.
-    fn meeting(&self, arrival: &Arrival<'m>, id: usize) -> Result<Meeting<'m>> {
-        let Op::Collective(op) = arrival.computation[arrival.instruction].op() else {
-            return Err(Error::internal("the instruction is not a collective"));
-        };
-        let meetings = op.meetings(self.module.attributes())?;
-        let own = meetings.into_iter().find(|members| members.contains(&id));
-        Ok(Meeting { op, is_group: own.is_some(), members: own.unwrap_or_else(|| vec![id]) })
+    fn meeting(&self, arrival: &Arrival<'m>, id: usize) -> Result<Meeting> {
+        collective(arrival)?.meeting(self.module.attributes(), id)
     }
 
     /// Describes where the devices wait, and for which others.
@@ -180,24 +164,9 @@ impl<'s, 'm> Lockstep<'s, 'm> {
     }
 }
 
-/// Executes a collective. Returns the results of each member.
-fn exchange_among(
-    meeting: &Meeting<'_>,
-    present: &[&Arrival<'_>],
-    combining: &mut Evaluator<'_>,
-) -> Result<Vec<Vec<Literal>>> {
-    let rows: Vec<Vec<Literal>> = present.iter().map(|other| other.operands.clone()).collect();
-    for (row, member) in rows.iter().zip(&meeting.members) {
-        for (i, (operand, first)) in row.iter().zip(&rows[0]).enumerate() {
-            if operand.shape() != first.shape() {
-                return Err(Error::invalid_argument(format!(
-                    "operand {i} is {} on device {member}, but {} on device {}",
-                    operand.shape(),
-                    first.shape(),
-                    meeting.members[0]
-                )));
-            }
-        }
+fn collective<'m>(arrival: &Arrival<'m>) -> Result<&'m Collective> {
+    match arrival.computation[arrival.instruction].op() {
+        Op::Collective(op) => Ok(op),
+        _ => Err(Error::internal("the instruction is not a collective")),
     }
-    exchange(meeting.op, combining, &meeting.members, meeting.is_group, &rows)
 }

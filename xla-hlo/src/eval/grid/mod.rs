@@ -14,6 +14,7 @@
 //! Devices are threads, because an evaluator that waits inside of loops and calls needs a stack of its own.
 
 mod devices;
+mod link;
 mod lockstep;
 mod run;
 

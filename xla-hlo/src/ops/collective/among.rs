@@ -7,34 +7,52 @@ use super::super::checks::{self, ensure};
 use super::super::combiner::Combiner;
 use super::ragged::exchange_rows;
 use super::slices::{SentSlice, place_slices, sent_slices};
-use super::{AllGather, AllReduce, Collective, CollectivePermute};
+use super::{AllGather, AllReduce, Collective, CollectivePermute, Meeting};
 use crate::eval::Evaluator;
 use crate::ops::OpRules as _;
 use crate::{ArrayShape, CompId, Error, Literal, Result};
 
 /// Arrays of one device: its operands, or its results.
-pub(crate) type Row = Vec<Literal>;
+type Row = Vec<Literal>;
 
-/// Executes a collective among `members`, one of its [meetings](Collective::meetings), or by a device that is in none
-/// of them. `rows` holds the operands of each member. Returns the results of each member.
-///
-/// The result of a collective-reduce, which only the root may use, is the same on all members.
-pub(crate) fn exchange(
-    op: &Collective,
-    ev: &mut Evaluator<'_>,
-    members: &[usize],
-    is_group: bool,
-    rows: &[Row],
-) -> Result<Vec<Row>> {
+impl Collective {
+    /// Executes the operation among the devices of a [meeting](Collective::meeting). `rows` holds the operands of each
+    /// member. Returns the results of each member, one for each array. `evaluator` runs reducers.
+    ///
+    /// The result of a collective-reduce, which only the root may use, is the same on all members. Fails if the shapes
+    /// of the members' operands differ.
+    pub fn exchange(
+        &self,
+        evaluator: &mut Evaluator<'_>,
+        meeting: &Meeting,
+        rows: &[Vec<Literal>],
+    ) -> Result<Vec<Vec<Literal>>> {
+        for (row, member) in rows.iter().zip(&meeting.members) {
+            for (i, (operand, first)) in row.iter().zip(&rows[0]).enumerate() {
+                ensure!(
+                    operand.shape() == first.shape(),
+                    "operand {i} is {} on device {member}, but {} on device {}",
+                    operand.shape(),
+                    first.shape(),
+                    meeting.members[0]
+                );
+            }
+        }
+        exchange(self, evaluator, meeting, rows)
+    }
+}
+
+fn exchange(op: &Collective, ev: &mut Evaluator<'_>, meeting: &Meeting, rows: &[Row]) -> Result<Vec<Row>> {
+    let Meeting { members, is_group } = meeting;
     match op {
         Collective::CollectivePermute(op) => return permute(op, ev, members, rows),
         Collective::CollectiveBroadcast { has_dynamic_root, .. }
         | Collective::CollectiveReduce { has_dynamic_root, .. }
-            if !is_group =>
+            if !*is_group =>
         {
             return rows.iter().map(|row| zeros(&row[..row.len() - usize::from(*has_dynamic_root)])).collect();
         }
-        op => ensure!(is_group, "{} is executed by device {}, which is in no group", op.opcode(), members[0]),
+        op => ensure!(*is_group, "{} is executed by device {}, which is in no group", op.opcode(), members[0]),
     }
     let count = members.len();
     match op {

@@ -90,16 +90,37 @@ impl Collective {
         }
     }
 
-    /// Returns the sets of devices that wait for each other, each in the order of its group. A collective-permute
-    /// connects the devices of a chain of pairs, in ascending order. All other devices execute the operation alone.
-    pub(crate) fn meetings(&self, attributes: &ModuleAttributes) -> Result<Vec<Vec<usize>>> {
+    /// Returns the devices that execute the operation together with `device`. A collective-permute connects the devices
+    /// of a chain of pairs, in ascending order. Devices in no group execute the operation alone.
+    pub fn meeting(&self, attributes: &ModuleAttributes, device: usize) -> Result<Meeting> {
         let groups = match self {
             Collective::CollectivePermute(op) => connected(&op.device_pairs(attributes)?),
             op => op.device_groups(attributes)?,
         };
+        let own = groups.into_iter().find(|group| group.iter().any(|&member| usize::try_from(member) == Ok(device)));
+        let is_group = own.is_some();
         // Ids are not negative: they are below the number of devices, and `check` has refused negative ones.
-        Ok(groups.into_iter().map(|group| group.into_iter().map(|device| device as usize).collect()).collect())
+        let members = own.map_or_else(|| vec![device], |own| own.into_iter().map(|member| member as usize).collect());
+        Ok(Meeting { members, is_group })
     }
+
+    /// Whether the result depends on the partition: on its id, or on values of other partitions.
+    pub fn crosses_partitions(&self) -> bool {
+        match self {
+            Collective::PartitionId => true,
+            Collective::CollectivePermute(op) => op.channel_id.is_some(),
+            op => op.participants().is_some_and(|(participants, _)| participants.channel_id.is_some()),
+        }
+    }
+}
+
+/// Devices that execute a collective together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// Ids of the devices, in the order of their group.
+    pub members: Vec<usize>,
+    /// Whether the collective names the members as a group.
+    pub is_group: bool,
 }
 
 /// Returns the connected components of a graph, each in ascending order.

@@ -130,7 +130,7 @@ pub(super) fn evaluate(
             Collective::ReplicaId => return Ok(number(device.replica)),
             Collective::PartitionId => return Ok(number(device.partition)),
             Collective::Done(kind) => return done(*kind, operands),
-            op => together(op, device.meet(ev.position()?, operands.clone())?),
+            op => together(op, device.peers.exchange(ev.position()?, operands.clone())?),
         },
         None => match op.on_one_device(ev.module(), &operands.iter().map(Literal::shape).collect::<Vec<_>>())? {
             OnOneDevice::Number => return Ok(number(0)),

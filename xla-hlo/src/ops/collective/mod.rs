@@ -13,7 +13,7 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use among::exchange;
+pub use devices::Meeting;
 pub use eval::OnOneDevice;
 pub use groups::{IotaGroups, MeshGroups, ReplicaGroups};
 pub(in crate::ops) use participants::check_channel;

@@ -57,7 +57,7 @@ impl Tokens<'_> {
         literal.map_err(|e| Failure::new(at, e))
     }
 
-    /// Parses the value of a scalar; or a zero that stands for an array of zeros, as in XLA's text.
+    /// Parses the value of a scalar; or a zero that represents an array of zeros, as in XLA's text.
     fn one_for_all(&mut self, shape: &ArrayShape) -> Parse<Literal> {
         let at = self.at();
         let ty = shape.element_type();
