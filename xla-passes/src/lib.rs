@@ -46,6 +46,7 @@ mod fuse;
 pub mod join;
 mod layout;
 mod parallelize;
+mod program_form;
 mod simplify;
 
 pub use analysis::trip_count::trip_count;
@@ -77,6 +78,7 @@ pub use fuse::{
 };
 pub use layout::{NormalizeLayouts, TileLayouts};
 pub use parallelize::{SplitReductions, SplitWindows};
+pub use program_form::{GlobalCause, GlobalValues, ProgramForm, program_form};
 pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};
 pub use simplify::{
     AnnotateTripCounts, AssignLayouts, CommonSubexpressions, DropZeroSized, FoldConstants, HoistInvariants, MergeDots,

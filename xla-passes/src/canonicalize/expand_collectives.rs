@@ -1,16 +1,18 @@
-//! Expands collectives into their local result in a program for one device.
+//! Expands collectives: into their local result in a program for one device, and asynchronous into synchronous ones.
 
+use xla_hlo::effects::is_async_start;
 use xla_hlo::ops::{
-    BinaryOp, Collective, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, OnOneDevice,
-    collective::SentSlice,
+    AllGather, AllReduce, BinaryOp, Collective, CollectivePermute, CompareDirection, DynamicSlice, DynamicUpdateSlice,
+    Gather, OnOneDevice, collective::SentSlice,
 };
-use xla_hlo::{CompId, ElementType, InstrId, Module, Op, Result, Shape};
+use xla_hlo::{CompId, ElementType, InstrId, Instruction, Module, Op, Result, Shape};
 
 use crate::rewrite::async_chain::{chain, complete};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces synchronous and asynchronous collectives in modules for one device. Other modules are unchanged.
+/// Replaces synchronous and asynchronous collectives in modules for one device. In other modules, replaces asynchronous
+/// collectives by synchronous ones at the places of their starts.
 pub struct ExpandCollectives;
 
 impl Pass for ExpandCollectives {
@@ -19,23 +21,47 @@ impl Pass for ExpandCollectives {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        if module.attributes().replica_count > 1 || module.attributes().num_partitions > 1 {
-            return Ok(());
-        }
+        let is_alone = module.attributes().replica_count <= 1 && module.attributes().num_partitions <= 1;
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            for collective in collectives(module, id).into_iter().filter(|_| cx.allow_rewrite(self.name())) {
-                expand(module, id, collective)?;
+            for collective in collectives(module, id, is_alone).into_iter().filter(|_| cx.allow_rewrite(self.name())) {
+                match is_alone {
+                    true => expand(module, id, collective)?,
+                    false => synchronize(module, id, collective)?,
+                }
             }
         }
         Ok(())
     }
 }
 
-/// Returns the collectives except the `-done` operations.
-fn collectives(module: &Module, id: CompId) -> Vec<InstrId> {
-    let begins = |op: &Op| matches!(op, Op::Collective(c) if !matches!(c, Collective::Done(_)));
+/// Returns the collectives except the `-done` operations: all of them for one device, otherwise the asynchronous ones.
+fn collectives(module: &Module, id: CompId, is_alone: bool) -> Vec<InstrId> {
+    let begins = |op: &Op| match op {
+        Op::Collective(Collective::Done(_)) => false,
+        Op::Collective(_) => is_alone || is_async_start(op),
+        _ => false,
+    };
     module[id].iter().filter(|(_, i)| begins(i.op())).map(|(id, _)| id).collect()
+}
+
+/// Replaces an asynchronous collective by a synchronous one at the place of the start.
+fn synchronize(module: &mut Module, id: CompId, start: InstrId) -> Result<()> {
+    let computation = module.computation_mut(id);
+    let Op::Collective(op) = computation[start].op().clone() else { return Ok(()) };
+    let op = match op {
+        Collective::AllReduce(op) => Collective::AllReduce(AllReduce { is_start: false, ..op }),
+        Collective::AllGather(op) => Collective::AllGather(AllGather { is_start: false, ..op }),
+        Collective::CollectivePermute(op) => Collective::CollectivePermute(CollectivePermute { is_start: false, ..op }),
+        op => op,
+    };
+    let steps = chain(computation, start)?;
+    let done = &computation[steps[steps.len() - 1]];
+    let value = Instruction::new(op.into(), done.shape().clone(), computation[start].operands())
+        .with_name(done.name())
+        .with_annotations(computation[start].annotations().cloned().map(Box::new));
+    let value = computation.add(value);
+    complete(computation, &steps, value)
 }
 
 fn expand(module: &mut Module, id: CompId, start: InstrId) -> Result<()> {

@@ -180,10 +180,10 @@ pub(super) const PASSES: &[PassInfo] = &[
     },
     PassInfo {
         name: "expand-collectives",
-        summary: "turns collectives over one device into their results",
+        summary: "turns collectives over one device into their results, and asynchronous ones into synchronous ones",
         description: "Replaces synchronous and asynchronous collectives in a module for one device by their local \
-                      result: an `all-reduce` becomes its operand, and `partition-id` becomes zero. Modules with \
-                      several replicas or partitions are not changed.",
+                      result: an `all-reduce` becomes its operand, and `partition-id` becomes zero. In other modules, \
+                      replaces each asynchronous collective by a synchronous one at the place of its start.",
         profile: &[],
         counted: Counted::Rewrites("expanded collectives"),
         aliases: &[],

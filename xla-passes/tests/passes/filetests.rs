@@ -134,7 +134,7 @@ files! {
     expand_select_and_scatter expand_stochastic_converts expand_top_k expand_triangular_solves flatten_call_graph
     fold_constants fold_kernels fuse fuse_attention fuse_epilogues fuse_outputs fuse_rows fuse_scores hoist_invariants
     inline_calls inline_maps insert_copies merge_dots normalize_floats normalize_layouts order_right_operands
-    order_right_operands_of_stage pad_dynamic reshape_to_bitcast schedule simplify_algebra_arithmetic
+    order_right_operands_of_stage pad_dynamic reshape_to_bitcast schedule several_devices simplify_algebra_arithmetic
     simplify_algebra_broadcast simplify_algebra_convert simplify_algebra_convert_moves simplify_algebra_convolution
     simplify_algebra_dot simplify_algebra_gather simplify_algebra_logic simplify_algebra_reduce
     simplify_algebra_reshape simplify_algebra_slice simplify_algebra_slice_of simplify_algebra_transpose

@@ -4,6 +4,7 @@ mod assign_memory_spaces;
 mod corpus;
 mod ffts;
 mod filetests;
+mod forms;
 mod functions;
 mod join;
 mod limits;

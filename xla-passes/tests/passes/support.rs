@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use xla_hlo::eval::Evaluator;
+use xla_hlo::eval::grid::{self, Grid};
 use xla_hlo::ops::{CustomCallRegistry, OnMemory, RawCall, RawCustomCall};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Module, Result, Scalar, Shape};
 
@@ -95,15 +96,22 @@ impl RawCustomCall for Bytes {
     }
 }
 
-/// Evaluates a module's entry on random inputs, for at most `steps` instructions.
+/// Evaluates a module's entry on random inputs, for at most `steps` instructions. Returns a tuple of the results of all
+/// devices if there are several.
 pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result<Literal> {
     let mut random = Random(seed);
     let entry = module.entry();
-    let inputs = entry.parameters().iter().map(|&p| random.literal(entry[p].shape(), special)).collect();
+    let mut inputs = || entry.parameters().iter().map(|&p| random.literal(entry[p].shape(), special)).collect();
     let handlers = CustomCallRegistry::new();
     handlers.register("bytes", Arc::new(OnMemory(Bytes)));
-    let mut evaluator = Evaluator::new(module).with_step_limit(steps).with_custom_calls(&handlers);
-    evaluator.call_entry(inputs)
+    let evaluator = || Evaluator::new(module).with_step_limit(steps).with_custom_calls(&handlers);
+    match Grid::of(module)?.device_count() {
+        1 => evaluator().call_entry(inputs()),
+        devices => {
+            let inputs = (0..devices).map(|_| inputs()).collect();
+            Ok(Literal::tuple(grid::evaluate_with(module, inputs, |_| evaluator())?))
+        }
+    }
 }
 
 /// Returns the first difference between two results, if any; all NaNs are equal.
