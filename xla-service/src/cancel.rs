@@ -1,7 +1,7 @@
 //! Cancellation tokens, which request that a running program stop.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use xla_hlo::{Error, Result};
 
@@ -23,6 +23,8 @@ use xla_hlo::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
+    /// Flags of tokens that are cancelled with this one.
+    children: Arc<Mutex<Vec<Weak<AtomicBool>>>>,
     /// Whether the token ignores [`CancelToken::cancel`].
     is_never: bool,
 }
@@ -35,7 +37,7 @@ impl CancelToken {
 
     /// Creates a token that cannot be cancelled: [`CancelToken::cancel`] does nothing.
     pub fn never() -> CancelToken {
-        CancelToken { flag: Arc::default(), is_never: true }
+        CancelToken { is_never: true, ..CancelToken::default() }
     }
 
     /// Whether the token can be cancelled, or already is.
@@ -46,8 +48,23 @@ impl CancelToken {
     /// Requests that all programs with this token stop. The request cannot be revoked.
     pub fn cancel(&self) {
         if self.can_cancel() {
+            // The lock orders this with `child`: either it finds the flag set, or the child is in the list.
+            let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
             self.flag.store(true, Ordering::Relaxed);
+            children.iter().filter_map(Weak::upgrade).for_each(|child| child.store(true, Ordering::Relaxed));
         }
+    }
+
+    /// Creates a token that is cancelled when this one is. Cancelling the child does not affect this token. A child
+    /// cannot have children of its own that this token cancels.
+    pub(crate) fn child(&self) -> CancelToken {
+        let child = CancelToken::new();
+        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        children.retain(|child| child.strong_count() > 0);
+        children.push(Arc::downgrade(&child.flag));
+        child.flag.store(self.is_cancelled(), Ordering::Relaxed);
+        drop(children);
+        child
     }
 
     /// Whether cancellation was requested.
@@ -85,5 +102,15 @@ mod tests {
         token.cancel();
         never.cancel();
         assert!(token.check().is_err() && never.check().is_ok() && !never.clone().is_cancelled());
+    }
+
+    #[test]
+    fn children_are_cancelled_with_their_parent_but_not_the_reverse() {
+        let parent = CancelToken::new();
+        let (early, own) = (parent.child(), parent.child());
+        own.cancel();
+        assert!(own.is_cancelled() && !parent.is_cancelled() && !early.is_cancelled());
+        parent.cancel();
+        assert!(early.is_cancelled() && parent.child().is_cancelled());
     }
 }

@@ -40,6 +40,15 @@ pub trait Compiler: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// Whether its executables run programs that several devices execute together, each on its own values: they
+    /// return the replica and partition of [`ExecutionContext::logical_device`] as ids, and execute collectives among
+    /// the devices of its launch. Otherwise the client joins such programs into one program for the first device.
+    ///
+    /// [`ExecutionContext::logical_device`]: crate::ExecutionContext::logical_device
+    fn has_collectives(&self) -> bool {
+        false
+    }
+
     /// Returns the ability to compile to files, if this compiler has it.
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
         None

@@ -1,4 +1,4 @@
-//! Rejects, at compile time, operations that need more than one device or transfers to the host.
+//! Rejects, at compile time, transfers to the host and, in modules for one device, collectives among several.
 
 use std::collections::HashSet;
 
@@ -12,8 +12,15 @@ pub(crate) fn refused(op: &Op) -> Error {
     ))
 }
 
-/// Rejects transfers and multi-device collectives in all computations that the entry reaches.
+/// Whether a module is for one device.
+pub(crate) fn is_alone(module: &Module) -> bool {
+    module.attributes().replica_count <= 1 && module.attributes().num_partitions <= 1
+}
+
+/// Rejects transfers, and collectives of a module for one device that need others, in all computations that the entry
+/// reaches.
 pub(crate) fn refuse(module: &Module) -> Result<()> {
+    let is_alone = is_alone(module);
     let mut reached = HashSet::from([module.entry_id()]);
     let mut stack = vec![module.entry_id()];
     while let Some(id) = stack.pop() {
@@ -21,7 +28,9 @@ pub(crate) fn refuse(module: &Module) -> Result<()> {
         for (instruction, found) in computation.iter() {
             let checked = match found.op() {
                 Op::Transfer(_) => Err(refused(found.op())),
-                Op::Collective(op) => op.on_one_device(module, &computation.operand_shapes(instruction)).map(drop),
+                Op::Collective(op) if is_alone => {
+                    op.on_one_device(module, &computation.operand_shapes(instruction)).map(drop)
+                }
                 _ => Ok(()),
             };
             checked.context(|| format!("%{} of {}", found.name(), computation.name()))?;

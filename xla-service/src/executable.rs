@@ -9,6 +9,7 @@ use xla_hlo::{Literal, Module, Result, ResultExt};
 
 use crate::cancel::CancelToken;
 use crate::executor::{DeviceMemory, Stream, StreamExecutor};
+use crate::logical_device::LogicalDevice;
 use crate::signature::{ResultLeaf, Signature};
 use crate::thunks::ThunkSequence;
 use crate::transfer::TransferManager;
@@ -85,6 +86,8 @@ pub struct ExecutionContext<'a> {
     pub cancel: &'a CancelToken,
     /// Values passed with this run, for the handlers of custom calls.
     pub run: &'a RunContext,
+    /// Place of the device in a program that each of several devices runs on its own values; `None` for other programs.
+    pub logical_device: Option<&'a LogicalDevice>,
 }
 
 impl ExecutionContext<'_> {

@@ -40,6 +40,7 @@ mod forked;
 pub mod host;
 pub mod interpreter;
 mod intervals;
+mod logical_device;
 mod optimize;
 mod options;
 pub mod output_file;
@@ -71,6 +72,7 @@ pub use executor::{
 pub use file_cache::{FileCache, delete_abandoned_files};
 pub use file_name::{LONGEST_FILE_NAME, file_name};
 pub use fingerprint::Fingerprint;
+pub use logical_device::LogicalDevice;
 pub use optimize::optimize;
 pub use options::{CompileOptions, FallbackPolicy, OptLevel};
 pub use output_file::{OutputFile, write_file, write_files};

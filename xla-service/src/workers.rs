@@ -13,8 +13,8 @@ use crate::forked::is_forked;
 /// Maximum time that a thread stays idle before it ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Number of threads that may [wait](blocking) or [run user code](host_call) at a time before further jobs are held
-/// back.
+/// Minimum number of threads that may [wait](blocking) or [run user code](host_call) at a time before further jobs are
+/// held back. A larger pool permits one for each device, since the runs of a launch wait for each other.
 const CALLS: usize = 32;
 
 /// Waiting time of jobs that are held back: if none of the [`CALLS`] absent threads returns within it, one more thread
@@ -59,7 +59,9 @@ struct State {
     busy: usize,
     /// Number of threads that wait in their job or run user code.
     away: usize,
-    /// Number of threads that may be absent in addition to [`CALLS`].
+    /// Number of threads that may be absent before jobs are held back.
+    calls: usize,
+    /// Number of threads that may be absent in addition to `calls`.
     extra: usize,
     /// Start of the current stall: since then jobs have been held back and no absent thread has returned.
     stalled: Option<Instant>,
@@ -69,7 +71,7 @@ struct State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let State { jobs, idle, starting: _, busy, away, extra, stalled: _, closed, threads } = self;
+        let State { jobs, idle, starting: _, busy, away, calls: _, extra, stalled: _, closed, threads } = self;
         let (jobs, threads) = (jobs.len(), threads.len());
         write!(f, "{jobs} jobs, {threads} threads, {idle} idle, {busy} busy, {away} away, {extra} extra, ")?;
         write!(f, "closed: {closed}")
@@ -88,22 +90,26 @@ thread_local! {
 impl Workers {
     /// Creates a pool without threads: threads start on demand.
     pub fn new(name: impl Into<String>, limit: usize) -> Workers {
-        let (state, changed) = (Mutex::default(), Condvar::new());
-        Workers(Arc::new(Pool { name: name.into(), limit: limit.max(1), state, changed }))
+        let state = Mutex::new(State { calls: CALLS.max(limit), ..State::default() });
+        Workers(Arc::new(Pool { name: name.into(), limit: limit.max(1), state, changed: Condvar::new() }))
     }
 
-    /// Runs a job on a worker thread. If no thread can be started, or this process is a forked child, the calling
-    /// thread runs it.
+    /// Runs a job on a worker thread, or on the calling thread in a forked child or if no thread can be started.
     pub fn spawn(&self, job: Job) {
+        self.spawn_all([job]);
+    }
+
+    /// Runs jobs that may wait for each other, as [`Workers::spawn`] does. All of them start before any later job.
+    pub fn spawn_all(&self, jobs: impl IntoIterator<Item = Job>) {
         if is_forked() {
-            return job();
+            return jobs.into_iter().for_each(|job| job());
         }
         let mut state = self.0.state();
-        state.jobs.push_back(job);
+        state.jobs.extend(jobs);
         let state = self.0.staff(state);
         if state.threads.is_empty() {
             drop(state);
-            self.0.run_one();
+            while self.0.run_one() {}
         }
     }
 }
@@ -192,10 +198,10 @@ impl Pool {
         }
     }
 
-    /// Runs the next job on the calling thread.
-    fn run_one(&self) {
+    /// Runs the next job on the calling thread. Returns whether there was one.
+    fn run_one(&self) -> bool {
         let job = self.state().jobs.pop_front();
-        job.into_iter().for_each(|job| job());
+        job.map(|job| job()).is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -206,7 +212,7 @@ impl Pool {
 impl State {
     /// Whether jobs are held back because too many threads are absent.
     fn is_held_back(&self) -> bool {
-        self.away >= CALLS + self.extra
+        self.away >= self.calls + self.extra
     }
 
     /// Returns the time after which one more thread may be absent; `None` if no job is held back.
@@ -223,7 +229,7 @@ impl State {
     /// Records that an absent thread has returned.
     fn came_back(&mut self) {
         self.away -= 1;
-        self.extra = self.extra.min(self.away.saturating_sub(CALLS));
+        self.extra = self.extra.min(self.away.saturating_sub(self.calls));
         self.stalled = None;
     }
 }
@@ -362,8 +368,7 @@ mod tests {
     /// Each job waits, invisibly to the pool, for the last one; there are more jobs than may be absent.
     #[test]
     fn calls_that_wait_for_jobs_held_back_end() {
-        let count = CALLS + 8;
-        let workers = Workers::new("test", 2);
+        let (count, workers) = (CALLS + 8, Workers::new("test", 2));
         let barrier = Arc::new(Barrier::new(count));
         for _ in 0..count {
             let barrier = barrier.clone();

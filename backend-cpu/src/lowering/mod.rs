@@ -153,7 +153,9 @@ impl Lowering for CpuLowering<'_> {
     }
 }
 
-/// Returns the thunks that run on the host (custom calls and fallbacks), in order of their numbers.
+/// Returns the thunks that run on the host (collectives, custom calls and fallbacks), in order of their numbers.
 pub(crate) fn host_calls(sequence: &ThunkSequence) -> impl Iterator<Item = &Thunk> {
-    sequence.walk().filter(|t| matches!(t.kind, ThunkKind::CustomCall | ThunkKind::HostFallback))
+    let is_on_host =
+        |kind: &ThunkKind| matches!(kind, ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback);
+    sequence.walk().filter(move |thunk| is_on_host(&thunk.kind))
 }

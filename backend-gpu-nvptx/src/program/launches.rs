@@ -35,6 +35,7 @@ impl LaunchFacts {
                 ThunkKind::Copy
                 | ThunkKind::While { .. }
                 | ThunkKind::Conditional { .. }
+                | ThunkKind::Collective
                 | ThunkKind::CustomCall
                 | ThunkKind::HostFallback => continue,
             };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use xla_hlo::eval::RandomState;
@@ -11,6 +12,7 @@ use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 use super::value::Work;
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
+use crate::collective::CollectiveEngine;
 use crate::compiler::Compiler;
 use crate::dump;
 use crate::executable::{Executable, ExecutionContext};
@@ -47,6 +49,13 @@ pub(super) struct ClientState {
     /// which may wait for work of a device.
     pub workers: Arc<Workers>,
     pub devices: Vec<DeviceState>,
+    /// Transport of collectives among the devices.
+    pub collectives: Arc<dyn CollectiveEngine>,
+    /// Launch ticket: held while a launch over several devices records its runs with side effects on all of them, so
+    /// that such launches have one order on all devices.
+    pub ticket: Mutex<()>,
+    /// Number of programs that were joined into one for the first device.
+    pub joined: AtomicU64,
 }
 
 pub(super) struct DeviceState {
@@ -117,6 +126,7 @@ impl Device {
             random: &state.random,
             cancel: &client.never,
             run: RunContext::nothing(),
+            logical_device: None,
         }
     }
 

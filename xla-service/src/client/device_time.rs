@@ -36,7 +36,7 @@ impl LoadedExecutable {
     pub fn device_time(&self, arguments: &[Vec<&Buffer>], rounds: usize) -> Result<DeviceTimes> {
         let device = self.devices().next().ok_or_else(|| Error::internal("the program has no device"))?;
         let timing = device.timing()?;
-        if self.as_together().is_some() {
+        if self.is_for_several_devices() {
             return Err(self.client().cannot("time programs of several devices"));
         }
         let donate = self.signature().required_donations().collect();

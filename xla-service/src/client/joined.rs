@@ -11,7 +11,7 @@ use super::buffer::Buffer;
 use super::device::{Client, protect};
 use super::inputs::{Input, Inputs};
 use super::launch::DeviceResults;
-use super::loaded::{LoadedExecutable, Together};
+use super::loaded::{Arrangement, LoadedExecutable, Together};
 use super::options::ExecuteOptions;
 use super::shards::Shards;
 use super::value::Work;
@@ -21,11 +21,7 @@ use crate::signature::Signature;
 impl Client {
     pub(super) fn compile_joined(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         let Joined { module: joined, arguments, results, shape, devices } = protect(|| join_devices(module))?;
-        let (name, here) = (module.name(), self.0.devices.len());
-        if devices > here {
-            let message = format!("{name} is a program for {devices} devices, but the client has {here}");
-            return Err(Error::invalid_argument(message));
-        }
+        self.check_device_count(module, devices)?;
         let program = self.compile_for_one(&joined, options)?;
         let signature = Signature::with_shapes(module, &shape, |array| self.0.transfer.device_shape(array))?;
         let parts = Shards::new(module.clone(), signature, shape, (arguments, results), devices);
@@ -41,18 +37,34 @@ impl LoadedExecutable {
 
     /// Returns the sharding of each argument array of a multi-device program; `None` for other programs.
     pub fn argument_shardings(&self) -> Option<Vec<&LeafSharding>> {
-        self.as_together().map(|together| together.parts.arguments.iter().map(|spread| &spread.sharding).collect())
+        match self.arrangement() {
+            Arrangement::Independent => None,
+            Arrangement::PerDevice(own) => Some(own.shardings[0].iter().collect()),
+            Arrangement::Joined(Together { parts, .. }) => {
+                Some(parts.arguments.iter().map(|spread| &spread.sharding).collect())
+            }
+        }
     }
 
     /// Returns the sharding of each result array of a multi-device program; `None` for other programs.
     pub fn result_shardings(&self) -> Option<Vec<&LeafSharding>> {
-        self.as_together().map(|together| together.parts.results.iter().map(|spread| &spread.sharding).collect())
+        match self.arrangement() {
+            Arrangement::Independent => None,
+            Arrangement::PerDevice(own) => Some(own.shardings[1].iter().collect()),
+            Arrangement::Joined(Together { parts, .. }) => {
+                Some(parts.results.iter().map(|spread| &spread.sharding).collect())
+            }
+        }
     }
 
     /// Returns the original module of a multi-device program; `None` for other programs. [`LoadedExecutable::module`]
-    /// is the joined module, which one device executes.
+    /// is the module after the passes: that of each device, or the joined module, which one device executes.
     pub fn source(&self) -> Option<&VerifiedModule> {
-        self.as_together().map(|together| &together.parts.source)
+        match self.arrangement() {
+            Arrangement::Independent => None,
+            Arrangement::PerDevice(own) => Some(&own.source),
+            Arrangement::Joined(Together { parts, .. }) => Some(&parts.source),
+        }
     }
 }
 

@@ -1,23 +1,19 @@
 //! Launches: take the arguments of each device, return results and completion for each device.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use smallvec::SmallVec;
-use xla_hlo::ops::RunContext;
 use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, Result, ResultExt};
 
 use super::buffer::Buffer;
 use super::completion::Completion;
 use super::device::{Device, protect};
 use super::inputs::{Input, Inputs, give_back};
-use super::loaded::LoadedExecutable;
+use super::job::{Job, RunOptions, run};
+use super::loaded::{Arrangement, LoadedExecutable};
 use super::options::{Dispatch, Donate, ExecuteOptions};
 use super::sizes::RunSizes;
-use super::value::{Sender, Value, Work};
-use crate::cancel::CancelToken;
-use crate::executable::ExecutionContext;
-use crate::executor::{DeviceMemory, Event, ProfilerRange};
+use super::value::{Value, Work};
 use crate::forked;
 use crate::signature::{Donation, ResultLeaf};
 use crate::workers::is_host_call;
@@ -50,6 +46,18 @@ impl DeviceResults {
     /// Returns the results of the same run for another device.
     pub(super) fn for_device(&self, device: Device, buffers: Vec<Buffer>) -> DeviceResults {
         DeviceResults { buffers, device, work: self.work.clone(), is_inline: self.is_inline }
+    }
+
+    /// Returns the work of the run.
+    pub(super) fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// Waits for the run as if the calling thread had executed it.
+    pub(super) fn await_inline(&mut self) {
+        // An error is reported by `failure`.
+        drop(self.work.event());
+        self.is_inline = true;
     }
 
     /// Returns the error of a run on the calling thread. Errors of other runs are reported by their result buffers.
@@ -93,20 +101,27 @@ impl LoadedExecutable {
                 }
             }
         }
-        if let Some(together) = self.as_together() {
-            let taken = taken.into_iter().map(|list| list.into_iter().map(Some).collect()).collect();
-            return together.launch(devices, taken, after, options);
-        }
-        let runs = devices.iter().zip(taken);
         let inputs = |arguments| Inputs { arguments, after: after.clone() };
-        Ok(runs.map(|(&device, arguments)| self.launch_on(device, inputs(arguments), options)).collect())
+        match self.arrangement() {
+            Arrangement::Joined(together) => {
+                let taken = taken.into_iter().map(|list| list.into_iter().map(Some).collect()).collect();
+                together.launch(devices, taken, after, options)
+            }
+            Arrangement::PerDevice(program) => {
+                Ok(program.launch(self, taken.into_iter().map(inputs).collect(), options))
+            }
+            Arrangement::Independent => {
+                let runs = devices.iter().zip(taken);
+                Ok(runs.map(|(&device, arguments)| self.launch_on(device, inputs(arguments), options)).collect())
+            }
+        }
     }
 
     pub(super) fn launch_on(&self, device: usize, inputs: Inputs, options: &ExecuteOptions) -> DeviceResults {
         let device = self.client().device_at(device);
         let inline = self.is_inline(&device, &inputs, options.dispatch);
         if inline {
-            let outcome = protect(|| run(self, &device, inputs, options.cancel.as_ref(), options.context.as_ref()));
+            let outcome = protect(|| run(self, &device, inputs, &RunOptions::of(options)));
             return match outcome {
                 Ok((memories, event)) => {
                     let work = Work::sent(event);
@@ -120,12 +135,17 @@ impl LoadedExecutable {
                 }
             };
         }
+        let (job, results) = self.job(device, inputs, RunOptions::of(options));
+        job.schedule(&results.work);
+        results
+    }
+
+    /// Creates the job of a run on a worker thread, and its pending results.
+    pub(super) fn job(&self, device: Device, inputs: Inputs, options: RunOptions) -> (Job, DeviceResults) {
         let (work, sender) = Work::pending();
         let targets: Vec<_> = self.signature().outputs().iter().map(|_| Value::pending(work.clone())).collect();
         let results = self.results(device.clone(), targets.iter().cloned(), work, false);
-        let (cancel, context) = (options.cancel.clone(), options.context.clone());
-        Job { program: self.clone(), device, inputs, targets, sender, cancel, context }.schedule(&results);
-        results
+        (Job { program: self.clone(), device, inputs, targets, sender, options }, results)
     }
 
     /// Whether the calling thread runs the program.
@@ -264,91 +284,4 @@ impl LoadedExecutable {
         }
         Ok(inputs.into_iter().flatten().collect())
     }
-}
-
-/// Launch that a worker thread of the client executes.
-struct Job {
-    program: LoadedExecutable,
-    device: Device,
-    inputs: Inputs,
-    targets: Vec<Arc<Value>>,
-    sender: Sender,
-    cancel: Option<CancelToken>,
-    context: Option<Arc<RunContext>>,
-}
-
-impl Job {
-    /// Schedules the job to run when its arguments are available and all work that must precede it is sent.
-    fn schedule(self, results: &DeviceResults) {
-        let mut before: Vec<Work> = Vec::new();
-        if self.program.is_ordered() {
-            let mut last = self.device.state().effects.lock().unwrap_or_else(PoisonError::into_inner);
-            before.push(std::mem::replace(&mut last, results.work.clone()));
-        }
-        before.extend(self.inputs.works().cloned());
-        before.retain(|work| !work.is_sent());
-        let workers = self.device.client().0.workers.clone();
-        // One extra count, released after all dependencies have been registered.
-        let missing = Arc::new((AtomicUsize::new(before.len() + 1), Mutex::new(Some(self))));
-        let arrive = move || {
-            if missing.0.fetch_sub(1, Ordering::AcqRel) == 1 {
-                let job = missing.1.lock().unwrap_or_else(PoisonError::into_inner).take();
-                job.into_iter().for_each(|job| workers.spawn(Box::new(move || job.run())));
-            }
-        };
-        for work in before {
-            let arrive = arrive.clone();
-            work.when_sent(move |_| arrive());
-        }
-        arrive();
-    }
-
-    fn run(self) {
-        let Job { program, device, inputs, targets, sender, cancel, context } = self;
-        let outcome = protect(|| run(&program, &device, inputs, cancel.as_ref(), context.as_ref()));
-        let event = outcome.map(|(memories, event)| {
-            targets.iter().zip(memories).for_each(|(target, memory)| target.fill(Arc::new(memory)));
-            event
-        });
-        drop((targets, context));
-        sender.set(event);
-    }
-}
-
-/// Waits for the arguments and runs the program; returns the results and the event of their completion.
-fn run(
-    program: &LoadedExecutable,
-    device: &Device,
-    inputs: Inputs,
-    cancel: Option<&CancelToken>,
-    values: Option<&Arc<RunContext>>,
-) -> Result<(Vec<DeviceMemory>, Event)> {
-    let (client, state, executable) = (&device.client().0, device.state(), program.executable());
-    let _span = tracing::debug_span!("execute", module = program.name()).entered();
-    let _range = ProfilerRange::open(&*state.stream, &|| program.name().to_string());
-    let arguments = inputs.read(device)?;
-    let place = || format!("platform {}", client.platform);
-    state.stream.annotate(&place);
-    let calls = program.custom_calls(values);
-    let context = ExecutionContext {
-        cancel: cancel.unwrap_or(&client.never),
-        run: values.map_or(RunContext::nothing(), |values| &**values),
-        ..device.context(calls.as_ref())
-    };
-    let results = context.cancel.check().and_then(|()| {
-        context.custom_calls.begin_run(executable.module())?;
-        executable.execute(&context, arguments)
-    });
-    state.stream.annotate(&place);
-    if results.is_err() {
-        // Work that the failed run left in the stream fails too. Consume its error here, before the next program's
-        // event.
-        drop(state.stream.record_event());
-    }
-    let results = results.context(place)?;
-    let expected = executable.signature().outputs().len();
-    if results.len() != expected {
-        return Err(Error::internal(format!("the backend returned {} results instead of {expected}", results.len())));
-    }
-    Ok((results, state.stream.record_event()?))
 }

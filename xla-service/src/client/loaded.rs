@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use xla_hlo::eval::grid::Grid;
 use xla_hlo::ops::{CallStates, CustomCallRegistry, RunContext};
-use xla_hlo::{Error, Literal, Module, Op, Result, ResultExt};
+use xla_hlo::{Error, LeafSharding, Literal, Module, Op, Result, ResultExt, VerifiedModule};
 
 use super::buffer::Buffer;
 use super::device::{Client, Device, fits, protect};
@@ -27,11 +28,30 @@ struct Loaded {
     states: Arc<CallStates>,
     /// Properties of the program's runs, computed on first use.
     nature: OnceLock<Nature>,
-    /// Set for multi-device programs.
-    together: Option<Together>,
+    arrangement: Arrangement,
 }
 
-/// Multi-device program.
+/// Work of each device of a program.
+#[derive(Clone)]
+pub(super) enum Arrangement {
+    /// Each device runs the program independently of the others.
+    Independent,
+    /// Each device runs the program on its own values and communicates with the others.
+    PerDevice(Arc<PerDevice>),
+    /// The first device does the work of all.
+    Joined(Together),
+}
+
+/// Program that each device runs on its own values.
+pub(super) struct PerDevice {
+    /// Module before the passes.
+    pub source: VerifiedModule,
+    pub grid: Grid,
+    /// Shardings of the argument arrays and of the result arrays. Each device has whole arrays of its own.
+    pub shardings: [Vec<LeafSharding>; 2],
+}
+
+/// Multi-device program that is joined into one for the first device.
 #[derive(Clone)]
 pub(super) struct Together {
     /// Joined program, executed by the first device.
@@ -54,18 +74,21 @@ impl LoadedExecutable {
     pub(super) fn new(client: Client, executable: Arc<dyn Executable>) -> Result<LoadedExecutable> {
         let states = Arc::new(protect(|| client.0.custom_calls.instantiate(executable.module()))?);
         let (devices, nature) = (vec![0], OnceLock::new());
-        Ok(LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature, together: None })))
+        let arrangement = Arrangement::Independent;
+        Ok(LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature, arrangement })))
     }
 
     /// Returns the multi-device program that this joined program implements.
     pub(super) fn together(&self, parts: Arc<Shards>) -> LoadedExecutable {
-        self.as_loaded((0..parts.devices).collect(), Some(Together { program: self.clone(), parts }))
+        let devices = (0..parts.devices).collect();
+        self.as_loaded(devices, Arrangement::Joined(Together { program: self.clone(), parts }))
     }
 
-    fn as_loaded(&self, devices: Vec<usize>, together: Option<Together>) -> LoadedExecutable {
+    /// Returns the same executable for other devices.
+    pub(super) fn as_loaded(&self, devices: Vec<usize>, arrangement: Arrangement) -> LoadedExecutable {
         let Loaded { client, executable, states, nature, .. } = &*self.0;
         let (client, executable, states) = (client.clone(), executable.clone(), states.clone());
-        LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature: nature.clone(), together }))
+        LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature: nature.clone(), arrangement }))
     }
 
     /// Returns the same program for other devices of the client, given by their [indices](Device::index). Each
@@ -81,16 +104,35 @@ impl LoadedExecutable {
         if devices.is_empty() {
             return Err(Error::invalid_argument("a program must run on some device"));
         }
-        let together = self.as_together().map(|Together { program, parts }| {
-            parts.check_devices(devices)?;
-            Ok(Together { program: program.on_devices(&devices[..1])?, parts: parts.clone() })
-        });
-        let together = together.transpose()?;
-        Ok(self.as_loaded(devices.to_vec(), together))
+        let arrangement = match self.arrangement() {
+            Arrangement::Independent => Arrangement::Independent,
+            Arrangement::PerDevice(own) => {
+                own.check_devices(devices)?;
+                Arrangement::PerDevice(own.clone())
+            }
+            Arrangement::Joined(Together { program, parts }) => {
+                parts.check_devices(devices)?;
+                let program = program.on_devices(&devices[..1])?;
+                Arrangement::Joined(Together { program, parts: parts.clone() })
+            }
+        };
+        Ok(self.as_loaded(devices.to_vec(), arrangement))
+    }
+
+    pub(super) fn arrangement(&self) -> &Arrangement {
+        &self.0.arrangement
     }
 
     pub(super) fn as_together(&self) -> Option<&Together> {
-        self.0.together.as_ref()
+        match self.arrangement() {
+            Arrangement::Joined(together) => Some(together),
+            Arrangement::Independent | Arrangement::PerDevice(_) => None,
+        }
+    }
+
+    /// Whether each launch needs all devices of the program.
+    pub(super) fn is_for_several_devices(&self) -> bool {
+        !matches!(self.arrangement(), Arrangement::Independent)
     }
 
     /// Returns the client that the program was compiled for.
@@ -179,7 +221,7 @@ impl LoadedExecutable {
     /// Serialises the program for [`Client::load`], which trusts any machine code in it. [`Error::Unimplemented`] if
     /// the platform does not support serialisation, and for multi-device programs.
     pub fn serialize(&self) -> Result<Vec<u8>> {
-        if self.as_together().is_some() {
+        if self.is_for_several_devices() {
             return Err(self.client().cannot("serialise programs of several devices"));
         }
         let serializer = self.executable().serializer();

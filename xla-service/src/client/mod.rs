@@ -21,10 +21,13 @@ mod create;
 mod device;
 mod device_time;
 mod inputs;
+mod job;
 mod joined;
 mod launch;
 mod loaded;
+mod member;
 mod options;
+mod per_device;
 mod run;
 mod shards;
 mod sizes;
@@ -32,12 +35,13 @@ mod sizes;
 mod tests;
 mod value;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Error, Result, VerifiedModule};
-use xla_passes::join::is_for_several_devices;
+use xla_passes::{ProgramForm, program_form};
 
 pub use buffer::{Buffer, BufferHold};
 pub use completion::{Completer, Completion};
@@ -50,6 +54,7 @@ pub use options::{Dispatch, Donate, ExecuteOptions};
 
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
+use crate::collective::InProcess;
 use crate::executor::StreamExecutor;
 use crate::forked;
 use crate::options::CompileOptions;
@@ -120,20 +125,37 @@ impl Client {
             never: CancelToken::never(),
             workers: Arc::new(Workers::new(platform.name(), threads)),
             devices,
+            collectives: Arc::new(InProcess::default()),
+            ticket: Mutex::default(),
+            joined: AtomicU64::new(0),
         })))
     }
 
     /// Compiles a module for the first device, or returns the program from the cache. A module for several cooperating
-    /// devices is compiled for the client's first devices; one of them executes the joined program.
+    /// devices is compiled for the client's first devices: once for all of them if each runs it on
+    /// [its own values](ProgramForm::PerDevice) and the platform has collectives, otherwise joined into one program,
+    /// which the first device executes.
     ///
     /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call without a handler in the registry of
     /// the client.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         forked::check()?;
-        if is_for_several_devices(module) {
-            return self.compile_joined(module, options);
-        }
-        self.compile_for_one(module, options)
+        let reason = match program_form(module)? {
+            ProgramForm::OneDevice => return self.compile_for_one(module, options),
+            ProgramForm::PerDevice if self.0.compiler.has_collectives() => {
+                return self.compile_per_device(module, options);
+            }
+            ProgramForm::PerDevice => "the platform has no collectives".to_string(),
+            ProgramForm::Global(values) => values.to_string(),
+        };
+        let joined = self.0.joined.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::info!(module = module.name(), %reason, joined, "a program is joined for its first device");
+        self.compile_joined(module, options)
+    }
+
+    /// Returns the number of multi-device programs that this client has joined into one program for the first device.
+    pub fn joined_programs(&self) -> u64 {
+        self.0.joined.load(Ordering::Relaxed)
     }
 
     fn compile_for_one(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {

@@ -4,6 +4,7 @@ mod buffers;
 mod hammer;
 mod joined;
 mod launches;
+mod per_device;
 mod raw_calls;
 mod sizes;
 

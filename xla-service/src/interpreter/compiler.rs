@@ -19,6 +19,10 @@ impl Compiler for InterpreterCompiler {
         Ok(OptimizedModule::new(module))
     }
 
+    fn has_collectives(&self) -> bool {
+        true
+    }
+
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         device_only::refuse(&module)?;
         Ok(Arc::new(InterpreterExecutable::new(module.into_inner(), options.thread_count())?))

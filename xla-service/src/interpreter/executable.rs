@@ -35,12 +35,16 @@ impl Executable for InterpreterExecutable {
         let literals = context.read_arguments(&self.signature, &arguments)?;
         // Donated memory returns to the pool before the evaluation, so that results can reuse it.
         drop(arguments);
-        let result = Evaluator::new(&self.module)
-            .with_threads(self.threads)
+        let threads = context.logical_device.map_or(self.threads, |device| device.threads(self.threads));
+        let mut evaluator = Evaluator::new(&self.module)
+            .with_threads(threads)
             .with_random_state(context.random.clone())
             .with_custom_calls(context.custom_calls)
-            .with_cancellation(context.cancel.flag().clone())
-            .call_entry(literals)?;
+            .with_cancellation(context.cancel.flag().clone());
+        if let Some(device) = context.logical_device {
+            evaluator = device.connect(evaluator, context.cancel);
+        }
+        let result = evaluator.call_entry(literals)?;
         context.write_results(&self.signature, result)
     }
 

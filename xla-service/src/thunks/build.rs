@@ -1,7 +1,7 @@
 //! Construction of a thunk sequence from a scheduled module with a buffer assignment.
 
 use xla_hlo::effects::Effects;
-use xla_hlo::ops::While;
+use xla_hlo::ops::{Collective, While};
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
 use xla_passes::buffers::{BufferAssignment, Slice};
 use xla_passes::trip_count;
@@ -60,10 +60,7 @@ impl SequenceBuilder<'_> {
         match instruction.op() {
             op if does_nothing(op) => {}
             Op::Transfer(_) => return Err(device_only::refused(instruction.op())),
-            Op::Collective(op) => {
-                op.on_one_device(module, &module[computation].operand_shapes(id))?;
-                thunks.push(self.lowered(computation, id)?);
-            }
+            Op::Collective(op) => thunks.push(self.collective(computation, id, op)?),
             Op::Call(call) => thunks.extend(self.sequence(call.computation)?.thunks),
             Op::While(op) => {
                 let thunk = self.thunk(computation, id)?;
@@ -77,6 +74,22 @@ impl SequenceBuilder<'_> {
             _ => thunks.push(self.lowered(computation, id)?),
         }
         Ok(())
+    }
+
+    /// Builds the thunk of a collective, of the number of a replica or of that of a partition.
+    fn collective(&mut self, computation: CompId, id: InstrId, op: &Collective) -> Result<Thunk> {
+        if device_only::is_alone(self.module) || !self.lowering.has_collectives() {
+            op.on_one_device(self.module, &self.module[computation].operand_shapes(id))?;
+            return self.lowered(computation, id);
+        }
+        let mut thunk = self.thunk(computation, id)?;
+        thunk.has_effects = true;
+        thunk.kind = match self.lowering.lower(&self.context(&thunk))? {
+            Lowered::Kernel(kernel) => ThunkKind::Kernel(kernel),
+            Lowered::LibraryCall(call) => ThunkKind::LibraryCall(call),
+            Lowered::NotMine => ThunkKind::Collective,
+        };
+        Ok(thunk)
     }
 
     /// Builds the thunk of an instruction that the backend lowers or the host evaluates.
@@ -136,14 +149,21 @@ impl SequenceBuilder<'_> {
         Ok(arrays)
     }
 
-    fn lower(&mut self, thunk: &Thunk) -> Result<ThunkKind> {
-        let cx = LoweringContext {
+    fn context<'t>(&self, thunk: &'t Thunk) -> LoweringContext<'t>
+    where
+        Self: 't,
+    {
+        LoweringContext {
             module: self.module,
             computation: thunk.computation,
             instruction: thunk.instruction,
             operands: &thunk.operands,
             results: &thunk.results,
-        };
+        }
+    }
+
+    fn lower(&mut self, thunk: &Thunk) -> Result<ThunkKind> {
+        let cx = self.context(thunk);
         match (self.lowering.lower(&cx)?, self.fallback) {
             (Lowered::Kernel(kernel), _) => Ok(ThunkKind::Kernel(kernel)),
             (Lowered::LibraryCall(call), _) => Ok(ThunkKind::LibraryCall(call)),

@@ -7,6 +7,7 @@ use xla_hlo::{Module, Result};
 use super::sequence::can_be_recorded;
 use super::{ExecutionBuffers, Launcher, StreamPool, Thunk, ThunkKind, ThunkProgram, ThunkSequence, execute};
 use crate::compiler::OptimizedModule;
+use crate::device_only::is_alone;
 use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis, SerializeExecutable};
 use crate::executor::DeviceMemory;
 use crate::serialized;
@@ -78,7 +79,8 @@ impl Executable for ThunkExecutable {
     }
 
     fn serializer(&self) -> Option<&dyn SerializeExecutable> {
-        self.platform.is_some().then_some(self)
+        // The serialised form of a module lacks the numbers of replicas and partitions.
+        (self.platform.is_some() && is_alone(&self.module)).then_some(self)
     }
 
     fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {
@@ -95,7 +97,7 @@ impl Executable for ThunkExecutable {
             ThunkKind::Conditional { branches, .. } => {
                 conditionals && branches.iter().all(|branch| can_be_recorded(branch, conditionals))
             }
-            ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
         };
         match self.program.sequence.thunks.iter().find(|thunk| !is_recorded(thunk)) {
             Some(thunk) => Err(format!("{} needs the host", thunk.place())),

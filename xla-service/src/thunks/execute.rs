@@ -152,6 +152,7 @@ impl<'a> SequenceRun<'a> {
                 let branch = branches.get(branch).ok_or_else(|| Error::internal("a conditional lacks a branch"))?;
                 self.sequence(branch, thunk.stream)
             }
+            ThunkKind::Collective => run_fallback(self.module, thunk, context, self.buffers),
             ThunkKind::CustomCall => run_custom_call(self.module, thunk, context, self.buffers),
             ThunkKind::HostFallback => run_fallback(self.module, thunk, context, self.buffers),
         }

@@ -25,8 +25,9 @@ pub fn evaluate_instruction(
 /// results back.
 ///
 /// Waits for earlier work on the context's stream. Used for
-/// [`ThunkKind::HostFallback`](super::ThunkKind::HostFallback), and by backends whose generated code calls back with a
-/// [`ThunkId`](super::ThunkId).
+/// [`ThunkKind::HostFallback`](super::ThunkKind::HostFallback) and [`ThunkKind::Collective`](super::ThunkKind), and by
+/// backends whose generated code calls back with a [`ThunkId`](super::ThunkId). Collectives wait for the other devices
+/// of the launch.
 pub fn run_fallback(
     module: &Module,
     thunk: &Thunk,
@@ -34,10 +35,14 @@ pub fn run_fallback(
     buffers: &mut ExecutionBuffers,
 ) -> Result<()> {
     on_host(module, thunk, context, buffers, |operands| {
-        let mut evaluator = Evaluator::new(module)
+        let evaluator = Evaluator::new(module)
             .with_random_state(context.random.clone())
             .with_custom_calls(context.custom_calls)
             .with_cancellation(context.cancel.flag().clone());
+        let mut evaluator = match context.logical_device {
+            Some(device) => device.connect(evaluator, context.cancel),
+            None => evaluator,
+        };
         evaluator.evaluate(thunk.computation, thunk.instruction, operands).context(|| "evaluated on the host")
     })
 }

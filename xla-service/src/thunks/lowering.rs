@@ -23,6 +23,14 @@ pub trait Lowering {
     /// reference.
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered>;
 
+    /// Whether the backend's executables run programs of several devices, see
+    /// [`Compiler::has_collectives`](crate::Compiler::has_collectives). Collectives are then lowered like other
+    /// instructions; the service executes those that are [`Lowered::NotMine`]. Otherwise collectives among several
+    /// devices are errors that name the instruction.
+    fn has_collectives(&self) -> bool {
+        false
+    }
+
     /// Lowers a whole loop to one kernel, which runs its [iterations](LoopContext::rounds). `None` if condition and
     /// body should be lowered one instruction at a time, which the service does next. Called for loops that contain
     /// only computations and copies.

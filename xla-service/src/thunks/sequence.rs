@@ -44,8 +44,8 @@ pub struct Thunk {
     pub operands: Vec<ArraySlice>,
     /// Array leaves of the result, depth first.
     pub results: Vec<ArraySlice>,
-    /// Whether the thunk has side effects beyond writing its results, as some custom calls and random number generators
-    /// do. Such thunks keep their order.
+    /// Whether the thunk has side effects beyond writing its results, as collectives, some custom calls and random
+    /// number generators do. Such thunks keep their order.
     pub has_effects: bool,
     /// Stream that the thunk runs on.
     pub stream: StreamId,
@@ -101,6 +101,9 @@ pub enum ThunkKind {
         /// Branches, at least one.
         branches: Vec<ThunkSequence>,
     },
+    /// Executes a collective, or returns the id of a replica or partition. The service copies operands to the host,
+    /// exchanges them with the other devices of the launch, and copies the results back.
+    Collective,
     /// Copies operands to the host, calls the handler of the custom call's target, and copies the results back.
     CustomCall,
     /// Copies operands to the host, evaluates the instruction there, and copies the results back.
@@ -114,6 +117,7 @@ impl ThunkKind {
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
             ThunkKind::While { .. }
             | ThunkKind::Conditional { .. }
+            | ThunkKind::Collective
             | ThunkKind::CustomCall
             | ThunkKind::HostFallback => false,
         }
@@ -155,6 +159,8 @@ pub struct Coverage {
     pub kernels: usize,
     /// Library calls, by operation.
     pub library_calls: BTreeMap<LibraryOp, usize>,
+    /// Collectives among several devices, and ids of replicas and partitions, that the service executes.
+    pub collectives: usize,
     /// Custom calls with a handler on the host.
     pub custom_calls: usize,
     /// Copies.
@@ -199,6 +205,7 @@ impl ThunkSequence {
                 ThunkKind::LibraryCall(call) => *coverage.library_calls.entry(call.op).or_default() += 1,
                 ThunkKind::Copy => coverage.copies += 1,
                 ThunkKind::While { .. } | ThunkKind::Conditional { .. } => coverage.control_flow += 1,
+                ThunkKind::Collective => coverage.collectives += 1,
                 ThunkKind::CustomCall => coverage.custom_calls += 1,
                 ThunkKind::HostFallback => coverage.fallbacks.push(thunk.name.clone()),
             }
@@ -214,7 +221,7 @@ impl ThunkKind {
             ThunkKind::While { condition, body, .. } => vec![condition, body],
             ThunkKind::Conditional { branches, .. } => branches.iter_mut().collect(),
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => Vec::new(),
-            ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
+            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
         }
     }
 
@@ -224,7 +231,7 @@ impl ThunkKind {
             ThunkKind::While { condition, body, .. } => vec![condition, body],
             ThunkKind::Conditional { branches, .. } => branches.iter().collect(),
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => Vec::new(),
-            ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
+            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
         }
     }
 }
@@ -240,6 +247,6 @@ pub(super) fn can_be_recorded(sequence: &ThunkSequence, conditionals: bool) -> b
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => !thunk.has_effects,
             ThunkKind::While { condition, body, .. } => can_be(condition) && can_be(body),
             ThunkKind::Conditional { branches, .. } => conditionals && branches.iter().all(can_be),
-            ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
         })
 }

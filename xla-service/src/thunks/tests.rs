@@ -101,6 +101,7 @@ impl Host {
             custom_calls: &self.2,
             cancel: &self.3,
             run: crate::RunContext::nothing(),
+            logical_device: None,
         }
     }
 

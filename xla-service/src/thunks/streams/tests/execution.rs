@@ -160,6 +160,7 @@ impl Watched {
             custom_calls: &custom_calls,
             cancel: &cancel,
             run: crate::RunContext::nothing(),
+            logical_device: None,
         };
         let signature = program.signature();
         let upload = |(literal, leaf): (&Literal, &crate::signature::ArgumentLeaf)| {

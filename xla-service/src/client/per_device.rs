@@ -1,0 +1,107 @@
+//! Programs that each of several devices runs on its own values, with collectives among them.
+//!
+//! ```text
+//! launch ── arguments of all devices ── queue ── device 0: worker thread ─┐ LogicalDevice: replica, partition,
+//!           are available                        device 1: worker thread ─┤ key of the run
+//!                                                device 2: worker thread ─┘ collectives
+//! ```
+//!
+//! The runs of one launch start once the arguments of all its devices are available, so they wait only for each other.
+//! They are queued next to each other, and worker threads take jobs in the order of the queue: all runs of a launch
+//! start before the first run of the next one. Therefore launches over overlapping sets of devices cannot wait for each
+//! other in a cycle. Runs with side effects also wait for earlier runs on their devices; a launch records them on all
+//! of its devices while it holds the client's launch ticket, so that this order is the same on all devices.
+
+use std::sync::{Arc, PoisonError};
+
+use xla_hlo::eval::grid::Grid;
+use xla_hlo::{Error, LeafSharding, Result, VerifiedModule};
+
+use super::device::Client;
+use super::inputs::Inputs;
+use super::job::{RunOptions, when_all_sent};
+use super::launch::DeviceResults;
+use super::loaded::{Arrangement, LoadedExecutable, PerDevice};
+use super::member::Member;
+use super::options::{Dispatch, ExecuteOptions};
+use super::value::Work;
+use crate::cancel::CancelToken;
+use crate::collective::{CollectiveRun, RunKey};
+use crate::logical_device::LogicalDevice;
+use crate::options::CompileOptions;
+use crate::workers::is_host_call;
+
+impl Client {
+    /// Compiles a program once for all of its devices.
+    pub(super) fn compile_per_device(
+        &self,
+        module: &VerifiedModule,
+        options: &CompileOptions,
+    ) -> Result<LoadedExecutable> {
+        let grid = Grid::of(module)?;
+        self.check_device_count(module, grid.device_count())?;
+        let program = self.compile_for_one(module, options)?;
+        let signature = program.signature();
+        let shardings =
+            [signature.arguments().len(), signature.results().len()].map(|count| vec![LeafSharding::default(); count]);
+        let own = PerDevice { source: module.clone(), grid, shardings };
+        Ok(program.as_loaded((0..grid.device_count()).collect(), Arrangement::PerDevice(Arc::new(own))))
+    }
+
+    /// Returns an error if the client has fewer devices than a module needs.
+    pub(super) fn check_device_count(&self, module: &VerifiedModule, devices: usize) -> Result<()> {
+        let (name, here) = (module.name(), self.0.devices.len());
+        if devices <= here {
+            return Ok(());
+        }
+        let message = format!("{name} is a program for {devices} devices, but the client has {here}");
+        Err(Error::invalid_argument(message))
+    }
+}
+
+impl PerDevice {
+    /// Launches the program on its devices; `inputs` are taken from the arguments of each.
+    pub fn launch(
+        &self,
+        program: &LoadedExecutable,
+        inputs: Vec<Inputs>,
+        options: &ExecuteOptions,
+    ) -> Vec<DeviceResults> {
+        let client = &program.client().0;
+        let run = Arc::new(CollectiveRun::new(client.collectives.clone(), RunKey::next()));
+        let cancel = options.cancel.as_ref().map_or_else(CancelToken::new, CancelToken::child);
+        let (mut jobs, mut all) = (Vec::new(), Vec::new());
+        for (id, (device, inputs)) in program.devices().zip(inputs).enumerate() {
+            let device_of_run = LogicalDevice::new(self.grid, id, run.clone());
+            let member = Member::new(self.grid.describe(id), device_of_run, cancel.clone());
+            let own =
+                RunOptions { cancel: Some(cancel.clone()), context: options.context.clone(), member: Some(member) };
+            let (job, results) = program.job(device, inputs, own);
+            jobs.push(job);
+            all.push(results);
+        }
+        let before: Vec<Work> = {
+            // Runs with side effects have one order on all devices.
+            let _ticket = client.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+            jobs.iter().zip(&all).flat_map(|(job, results)| job.before(results.work())).collect()
+        };
+        let workers = client.workers.clone();
+        let jobs = jobs.into_iter().map(|job| Box::new(move || job.run()) as Box<dyn FnOnce() + Send>);
+        when_all_sent(before, move || workers.spawn_all(jobs));
+        // A program inside of a host call is complete when the call returns.
+        if options.dispatch == Dispatch::Inline || is_host_call() {
+            all.iter_mut().for_each(DeviceResults::await_inline);
+        }
+        all
+    }
+
+    /// Returns an error unless the program is for this number of devices.
+    pub fn check_devices(&self, devices: &[usize]) -> Result<()> {
+        let (wanted, given) = (self.grid.device_count(), devices.len());
+        if wanted == given {
+            return Ok(());
+        }
+        let name = self.source.name();
+        Err(Error::invalid_argument(format!("{name} is a program for {wanted} devices, but {given} were given")))
+    }
+}

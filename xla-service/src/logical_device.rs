@@ -1,0 +1,133 @@
+//! A device's place in a launch over several devices, and its connection to the others.
+
+use std::sync::Arc;
+
+use xla_hlo::eval::grid::Grid;
+use xla_hlo::eval::{Evaluator, Peers};
+use xla_hlo::ops::Op;
+use xla_hlo::ops::collective::Meeting;
+use xla_hlo::{Computation, ElementType, Error, InstrId, Literal, Module, Result, Shape};
+
+use crate::cancel::CancelToken;
+use crate::collective::{
+    CollectiveCall, CollectiveRun, CollectiveSpec, InstructionKey, MemberArguments, Operation, Part, RunKey, Source,
+    Target,
+};
+use crate::signature::{group, ungroup};
+use crate::workers::blocking;
+
+/// One device of a launch over several devices. Clones are handles to the same device of the same launch.
+#[derive(Clone, Debug)]
+pub struct LogicalDevice {
+    grid: Grid,
+    id: usize,
+    run: Arc<CollectiveRun>,
+}
+
+impl LogicalDevice {
+    /// Creates device `id`, which is `replica * partitions + partition`, of a launch.
+    pub fn new(grid: Grid, id: usize, run: Arc<CollectiveRun>) -> LogicalDevice {
+        LogicalDevice { grid, id, run }
+    }
+
+    /// Returns the id of the device in the program: `replica * partitions + partition`.
+    pub fn id(&self) -> usize {
+        self.id
+    }
+
+    /// Returns the replica that the device runs; result of `replica-id`.
+    pub fn replica(&self) -> usize {
+        self.id / self.grid.partitions
+    }
+
+    /// Returns the partition that the device runs; result of `partition-id`.
+    pub fn partition(&self) -> usize {
+        self.id % self.grid.partitions
+    }
+
+    /// Returns the key of the launch, equal on all of its devices.
+    pub fn run_key(&self) -> RunKey {
+        self.run.key()
+    }
+
+    /// Returns the launch, which creates communicators for backends that execute collectives themselves.
+    pub fn run(&self) -> &Arc<CollectiveRun> {
+        &self.run
+    }
+
+    /// Returns this device's share of `threads` threads: the devices of the launch run at the same time.
+    pub fn threads(&self, threads: usize) -> usize {
+        (threads / self.grid.device_count()).max(1)
+    }
+
+    /// Connects an evaluator to the other devices of the launch.
+    pub fn connect<'m>(&self, evaluator: Evaluator<'m>, cancel: &CancelToken) -> Evaluator<'m> {
+        let peers = DevicePeers { device: self.clone(), module: evaluator.module(), cancel: cancel.clone() };
+        evaluator.on_device(self.replica(), self.partition(), Arc::new(peers))
+    }
+}
+
+/// Connection of an evaluator to the other devices of its launch.
+///
+/// Every member of a group receives the operands of all members and computes the results of all, as the evaluator over
+/// a grid does. So results equal those of the grid bit for bit, for every collective and every combiner.
+struct DevicePeers<'m> {
+    device: LogicalDevice,
+    module: &'m Module,
+    cancel: CancelToken,
+}
+
+impl<'m> Peers<'m> for DevicePeers<'m> {
+    fn exchange(&self, position: (&'m Computation, InstrId), operands: Vec<Literal>) -> Result<Vec<Literal>> {
+        let (computation, instruction) = position;
+        let instruction = &computation[instruction];
+        let Op::Collective(op) = instruction.op() else {
+            return Err(Error::internal(format!("%{} is not a collective", instruction.name())));
+        };
+        let meeting = op.meeting(self.module.attributes(), self.device.id)?;
+        let rank = meeting.members.iter().position(|&member| member == self.device.id);
+        let rank = rank.ok_or_else(|| Error::internal("a device is not a member of its own group"))?;
+        let rows = match meeting.members.len() {
+            1 => vec![operands],
+            _ => self.gather(instruction.name(), &meeting, rank, operands)?,
+        };
+        let mut reducers = Evaluator::new(self.module).with_cancellation(self.cancel.flag().clone());
+        Ok(op.exchange(&mut reducers, &meeting, &rows)?.swap_remove(rank))
+    }
+}
+
+impl DevicePeers<'_> {
+    /// Returns the operands of all members.
+    fn gather(&self, name: &str, meeting: &Meeting, rank: usize, operands: Vec<Literal>) -> Result<Vec<Vec<Literal>>> {
+        let shapes: Vec<Shape> = operands.iter().map(|operand| operand.shape().clone()).collect();
+        operands.iter().try_for_each(Literal::densify)?;
+        let leaves: Vec<Literal> = operands.into_iter().flat_map(ungroup).collect();
+        let sent = leaves.iter().map(Literal::bytes).collect::<Vec<_>>().concat();
+        let members = meeting.members.len();
+        let spec = CollectiveSpec::new(Operation::AllGather, vec![Part::whole(ElementType::U8, sent.len())], members)?;
+        let mut received = vec![0; sent.len() * members];
+        let key = Arc::new(InstructionKey { name: name.to_string(), channel: None });
+        let clique = self.device.run.clique(&key, &meeting.members.as_slice().into())?;
+        let call = CollectiveCall {
+            spec: &Arc::new(spec),
+            operands: vec![Source::from(&sent[..])],
+            results: vec![Target::from(&mut received[..])],
+            arguments: MemberArguments::None,
+            cancel: &self.cancel,
+        };
+        blocking(|| clique.run(rank, call))?;
+        let row = |member: usize| row(&shapes, &leaves, &received[member * sent.len()..]);
+        (0..members).map(row).collect()
+    }
+}
+
+/// Returns operands of these shapes from the bytes of their leaves. `leaves` has arrays of the same shapes.
+fn row(shapes: &[Shape], leaves: &[Literal], mut bytes: &[u8]) -> Result<Vec<Literal>> {
+    let mut leaf = |like: &Literal| {
+        let (own, rest) = bytes.split_at(like.byte_len());
+        bytes = rest;
+        Literal::from_bytes(like.array_shape(), own.to_vec())
+    };
+    let mut leaves = leaves.iter().map(&mut leaf).collect::<Result<Vec<_>>>()?.into_iter();
+    shapes.iter().map(|shape| group(shape, &mut leaves)).collect()
+}
