@@ -41,6 +41,11 @@ impl Compiler for TemplateCompiler {
         Ok(Arc::new(ThunkExecutable::new(module, program, launcher).serialized_for(NAME)))
     }
 
+    /// The service executes collectives on the host. VENDOR(collectives): lower them to the links of your devices.
+    fn has_collectives(&self) -> bool {
+        true
+    }
+
     fn loader(&self) -> Option<&dyn LoadExecutable> {
         Some(self)
     }

@@ -15,6 +15,7 @@ pub mod differential;
 mod each_pass;
 pub mod generate;
 pub mod isolated;
+pub mod multi_device;
 pub mod program;
 pub mod reference;
 pub mod rounding;

@@ -53,6 +53,10 @@ impl Lowering for TemplateLowering {
         }
         Ok(Lowered::Kernel(KernelRef { index: (self.kernels.len() - 1) as u32, name }))
     }
+
+    fn has_collectives(&self) -> bool {
+        true
+    }
 }
 
 // VENDOR(lowering): start with `Ok(None)` for every instruction; then add operations one at a time.
