@@ -3,8 +3,8 @@
 //!
 //! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, followed by [`TensorMap`]s.
 //! On the host ([`Simt::Host`]) the function is `void name(ptr words, ptr thread)` and is called once per thread, with
-//! a [`HostThread`]. Collective operations of threads are calls of the symbols [`BARRIER`], [`EXCHANGE`], [`BALLOT`] and
-//! [`WAIT_FOR_PHASE`], which a runtime must define.
+//! a [`HostThread`]. Collective operations of threads are calls of the symbols [`BARRIER`], [`EXCHANGE`], [`BALLOT`]
+//! and [`WAIT_FOR_PHASE`], which a runtime must define.
 
 mod assembly;
 mod atomics;
@@ -35,8 +35,8 @@ pub const BARRIER: &str = "xla_simt_barrier";
 /// Symbol of `ptr exchange(ptr thread, i64 value)`: returns the values of all [`WARP`] lanes of the same warp, as an
 /// array that is valid until the thread's next collective operation. All threads of the warp call it.
 pub const EXCHANGE: &str = "xla_simt_exchange";
-/// Symbol of `i64 ballot(ptr thread, i64 condition)`: returns one bit per lane of the same warp, set if the condition is
-/// not 0 there. All threads of the warp call it.
+/// Symbol of `i64 ballot(ptr thread, i64 condition)`: returns one bit per lane of the same warp, set if the condition
+/// is not 0 there. All threads of the warp call it.
 pub const BALLOT: &str = "xla_simt_ballot";
 /// Symbol of `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that
 /// parity](host_mbarrier_is_complete) of an mbarrier, a 64-bit word, is complete.

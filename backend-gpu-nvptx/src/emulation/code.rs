@@ -7,9 +7,8 @@ use xla_hlo::{Error, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::simt::HostThread;
 
-use super::fibers;
+use super::fibers::{self, Stacks};
 use super::function::{EmulatedFunction, KernelEntry};
-use super::stacks::Stacks;
 use crate::program::image::{CodeObject, ModuleImage};
 
 /// Kernels of a program.

@@ -3,13 +3,16 @@
 
 use std::ffi::c_void;
 
+use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use xla_hlo::{Error, Result};
 use xla_llvm::jit::RuntimeSymbol;
 use xla_llvm::simt::{BALLOT, BARRIER, EXCHANGE, HostThread, WAIT_FOR_PHASE, WARP, host_mbarrier_is_complete};
 
 use super::function::EmulatedFunction;
-use super::stacks::Stacks;
+
+/// Size of a fiber's stack in bytes; kernels keep no arrays on it.
+const STACK_BYTES: usize = 64 << 10;
 
 /// Event that a fiber waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,20 @@ enum FiberState {
     Ready,
     Waits(FiberWait),
     Done,
+}
+
+/// Stacks of finished fibers, for those of the next block: allocating a stack takes longer than running a block.
+#[derive(Default)]
+pub(super) struct Stacks(Vec<DefaultStack>);
+
+impl Stacks {
+    fn take(&mut self) -> Result<DefaultStack> {
+        let made = || DefaultStack::new(STACK_BYTES);
+        let stack = self.0.pop().map_or_else(made, Ok);
+        stack.map_err(|e| {
+            Error::resource_exhausted(format!("the stack for a thread of a kernel cannot be allocated: {e}"))
+        })
+    }
 }
 
 /// Runs all threads of one block. [`Error::Internal`] for a deadlock, if some threads wait for others that never
@@ -100,7 +117,7 @@ pub(super) fn run_block(
     }
     match states.iter().position(|state| *state != FiberState::Done) {
         None => {
-            stacks.put_back(fibers.into_iter().map(Coroutine::into_stack));
+            stacks.0.extend(fibers.into_iter().map(Coroutine::into_stack));
             Ok(())
         }
         Some(stuck) => {

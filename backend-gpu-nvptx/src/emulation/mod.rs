@@ -16,7 +16,6 @@ mod function;
 mod launch;
 mod platform;
 mod processor;
-mod stacks;
 
 pub(crate) use code::EmulatedCode;
 use executor::EmulatedStream;
