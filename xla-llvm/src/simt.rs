@@ -257,8 +257,8 @@ impl<'ctx> Emitter<'ctx> {
                 let all = self.context.i32_type().const_all_ones();
                 self.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[all.into()]);
             }
-            // A shuffle waits for all lanes.
-            Simt::Host => _ = self.host_shuffle(self.long(0), self.host_lane(Shuffle::Xor(0))?)?,
+            // A ballot waits for all lanes.
+            Simt::Host => _ = self.host_collective(BALLOT, self.context.i64_type().into(), self.long(0))?,
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ impl<'m> Peers<'m> for DevicePeers<'m> {
         let rank = rank.ok_or_else(|| Error::internal("a device is not a member of its own group"))?;
         let rows = match meeting.members.len() {
             1 => vec![operands],
-            _ => self.gather(instruction.name(), &meeting, rank, operands)?,
+            _ => self.gather(&format!("{} of {}", instruction.name(), computation.name()), &meeting, rank, operands)?,
         };
         let mut reducers = Evaluator::new(self.module).with_cancellation(self.cancel.flag().clone());
         Ok(op.exchange(&mut reducers, &meeting, &rows)?.swap_remove(rank))

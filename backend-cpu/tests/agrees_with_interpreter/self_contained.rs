@@ -341,6 +341,9 @@ fn fourier_transforms_of_every_kind() {
         // Columns in blocks, the last of them not full.
         transforms(real, complex, "", &[5, 33]);
         transforms(real, complex, "2,", &[4, 5, 6]);
+        // Columns of several passes, and columns computed by convolution.
+        transforms(real, complex, "", &[64, 3]);
+        transforms(real, complex, "", &[37, 3]);
     }
 }
 

@@ -11,8 +11,8 @@ use xla_llvm::simt::{BALLOT, BARRIER, EXCHANGE, HostThread, WAIT_FOR_PHASE, WARP
 
 use super::function::EmulatedFunction;
 
-/// Size of a fiber's stack in bytes; kernels keep no arrays on it.
-const STACK_BYTES: usize = 64 << 10;
+/// Size of a fiber's stack in bytes, of address space only. Unoptimized code stores most values in its frame.
+const STACK_BYTES: usize = 256 << 10;
 
 /// Event that a fiber waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 //!
 //! Programs with shardings of global values are left out, since they need a partitioner.
 
-use xla::{Client, ClientOptions, Literal, PlatformRegistry, Result, VerifiedModule};
+use xla::{Client, Literal, PlatformRegistry, Result, VerifiedModule};
 use xla_hlo::eval::grid;
-use xla_service::interpreter;
+use xla_service::{ClientOptions, interpreter};
 use xla_tests::corpus::Case;
 use xla_tests::multi_device::{cases, differences, inputs, run};
 
@@ -29,7 +29,7 @@ fn agree(evaluate: impl Fn(&VerifiedModule, Vec<Vec<Literal>>) -> Result<Vec<Lit
 
 #[test]
 fn programs_of_one_device_agree() {
-    agree(grid::evaluate);
+    agree(|module, arguments| grid::evaluate(module, arguments));
 }
 
 #[test]

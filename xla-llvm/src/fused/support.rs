@@ -120,7 +120,7 @@ pub(crate) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
             SORT_STEP * own * (length as f64).log2()
         }
         Op::TopK(_) => TOP_K_STEP * operand(),
-        Op::Fft(op) => FFT_STEP * own * op.fft_length.iter().map(|&n| (n as f64).log2()).sum::<f64>(),
+        Op::Fft(op) => FFT_STEP * own * op.fft_length.iter().map(|&n| (n.max(1) as f64).log2()).sum::<f64>(),
         Op::Scatter(_) => instruction.operands().last().map_or(0.0, |&updates| elements(graph[updates].shape())),
         Op::Dot(dot) => {
             let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());

@@ -73,14 +73,20 @@ impl PerDevice {
         let (mut jobs, mut all) = (Vec::new(), Vec::new());
         for (id, (device, inputs)) in program.devices().zip(inputs).enumerate() {
             let device_of_run = LogicalDevice::new(self.grid, id, run.clone());
-            let member = Member::new(self.grid.describe(id), device_of_run, cancel.clone());
+            let (replica, partition) = (device_of_run.replica(), device_of_run.partition());
+            let place = format!("device {} (replica {replica}, partition {partition})", device.index());
+            let member = Member::new(place, device_of_run, cancel.clone());
             let own =
                 RunOptions { cancel: Some(cancel.clone()), context: options.context.clone(), member: Some(member) };
             let (job, results) = program.job(device, inputs, own);
             jobs.push(job);
             all.push(results);
         }
-        let before: Vec<Work> = {
+        let in_host_call = is_host_call();
+        let before: Vec<Work> = if in_host_call {
+            // The run that made the host call may be the last one with side effects, and ends only after this launch.
+            jobs.iter().flat_map(|job| job.inputs.works()).filter(|work| !work.is_sent()).cloned().collect()
+        } else {
             // Runs with side effects have one order on all devices.
             let _ticket = client.ticket.lock().unwrap_or_else(PoisonError::into_inner);
             jobs.iter().zip(&all).flat_map(|(job, results)| job.before(results.work())).collect()
@@ -89,7 +95,7 @@ impl PerDevice {
         let jobs = jobs.into_iter().map(|job| Box::new(move || job.run()) as Box<dyn FnOnce() + Send>);
         when_all_sent(before, move || workers.spawn_all(jobs));
         // A program inside of a host call is complete when the call returns.
-        if options.dispatch == Dispatch::Inline || is_host_call() {
+        if options.dispatch == Dispatch::Inline || in_host_call {
             all.iter_mut().for_each(DeviceResults::await_inline);
         }
         all

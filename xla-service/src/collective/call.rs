@@ -12,8 +12,8 @@ use crate::cancel::CancelToken;
 ///
 /// Results may be stored over operands in these cases: operand and result `k` of all-reduce and collective-broadcast;
 /// the initial value of a result of ragged-all-to-all and of an in-place permute. All other operands and results must
-/// not overlap; the communicator checks it.
-#[derive(Clone, Debug)]
+/// not overlap; the communicator checks it for each member.
+#[derive(Debug)]
 pub struct CollectiveCall<'a> {
     /// Operation, element types and sizes.
     pub spec: &'a Arc<CollectiveSpec>,
@@ -124,7 +124,7 @@ impl CollectiveCall<'_> {
         };
         let name = self.spec.name();
         for (r, result) in self.results.iter().enumerate() {
-            if let Some(other) = self.results[..r].iter().position(|other| other.as_source().overlaps(result)) {
+            if let Some(other) = self.results[..r].iter().position(|other| other.overlaps(result)) {
                 return Err(Error::internal(format!("results {other} and {r} of {name} overlap in memory")));
             }
             let overlaps = |(o, operand): (usize, &Source<'_>)| {

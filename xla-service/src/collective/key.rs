@@ -22,7 +22,8 @@ impl RunKey {
 /// Identity of a collective instruction within its program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstructionKey {
-    /// Name of the instruction, unique in the module, without `%`.
+    /// Name of the instruction, unique in the program, without `%`. Names in a module are unique only with the name
+    /// of their computation.
     pub name: String,
     /// Channel of the instruction.
     pub channel: Option<i64>,

@@ -216,6 +216,12 @@ impl CollectiveSpec {
                     None => Ok(()),
                 }
             }
+            Operation::RaggedAllToAll
+                if self.arrays[0].inner != self.arrays[1].inner
+                    || self.arrays[0].element_type != self.arrays[1].element_type =>
+            {
+                Err(Error::invalid_argument(format!("the rows of {name} differ in size or type")))
+            }
             Operation::AllToAllTuple if self.arrays.iter().any(|part| *part != self.arrays[0]) => {
                 Err(Error::invalid_argument(format!("the operands of {name} differ in size or type")))
             }

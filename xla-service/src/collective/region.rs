@@ -13,7 +13,7 @@ pub struct Source<'a> {
 }
 
 /// Memory of a result. It is written until [`Communicator::run`](super::Communicator::run) returns.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Target<'a> {
     start: NonNull<u8>,
     bytes: usize,
@@ -64,8 +64,7 @@ impl<'a> Source<'a> {
 
     /// Whether source and target have a byte in common.
     pub(super) fn overlaps(&self, target: &Target<'_>) -> bool {
-        let (a, b) = (self.start.addr().get(), target.start.addr().get());
-        self.bytes > 0 && target.bytes > 0 && a < b.saturating_add(target.bytes) && b < a.saturating_add(self.bytes)
+        overlap((self.start, self.bytes), (target.start, target.bytes))
     }
 
     /// Whether source and target are the same bytes.
@@ -97,7 +96,22 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the same memory as an operand, for operations that store a result over an operand.
-    pub fn as_source(&self) -> Source<'a> {
+    ///
+    /// # Safety
+    ///
+    /// The source is an operand only of the call that has this target as a result.
+    pub unsafe fn as_source(&self) -> Source<'a> {
         Source { start: self.start, bytes: self.bytes, memory: PhantomData }
     }
+
+    /// Whether two targets have a byte in common.
+    pub(super) fn overlaps(&self, other: &Target<'_>) -> bool {
+        overlap((self.start, self.bytes), (other.start, other.bytes))
+    }
+}
+
+/// Whether two regions, each an address and a number of bytes, have a byte in common.
+fn overlap((a, a_bytes): (NonNull<u8>, usize), (b, b_bytes): (NonNull<u8>, usize)) -> bool {
+    let (a, b) = (a.addr().get(), b.addr().get());
+    a_bytes > 0 && b_bytes > 0 && a < b.saturating_add(b_bytes) && b < a.saturating_add(a_bytes)
 }

@@ -1,4 +1,5 @@
 //! Sizes around the limits of tasks and blocks, against plain loops.
+#![expect(unsafe_code, reason = "results are stored over operands")]
 
 use std::sync::Arc;
 
@@ -110,7 +111,8 @@ fn execute_in_place(spec: &Arc<CollectiveSpec>, values: &mut [Vec<u8>], argument
             let clique = &clique;
             scope.spawn(move || {
                 let target = Target::from(&mut bytes[..]);
-                let (operands, results) = (vec![target.as_source()], vec![target]);
+                // SAFETY: the source is an operand of this call alone.
+                let (operands, results) = (vec![unsafe { target.as_source() }], vec![target]);
                 let (arguments, cancel) = (arguments.clone(), &CancelToken::never());
                 clique.run(rank, CollectiveCall { spec, operands, results, arguments, cancel }).unwrap();
             });
@@ -139,9 +141,11 @@ fn error(operation: Operation, operand: Option<&[u8]>) -> String {
     let spec = spec(operation, Part::whole(ElementType::F32, 2), 1);
     let mut memory = [0; 8];
     let target = Target::from(&mut memory[..]);
+    // SAFETY: the source is an operand of this call alone.
+    let in_place = unsafe { target.as_source() };
     let call = CollectiveCall {
         spec: &spec,
-        operands: vec![operand.map_or(target.as_source(), Source::from)],
+        operands: vec![operand.map_or(in_place, Source::from)],
         results: vec![target],
         arguments: MemberArguments::None,
         cancel: &CancelToken::never(),

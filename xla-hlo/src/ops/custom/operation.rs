@@ -5,9 +5,11 @@ use crate::ops::{CompareDirection, Op, OpRules, ShapeContext, TopK};
 use crate::sdy::target;
 use crate::{CompId, Error, Module, Result, Shape};
 
-/// Targets that specify the location or the sharding of values. On one device with one memory they return their
-/// operands.
-const IDENTITIES: [&str; 12] = [
+/// Targets that specify the memory or the layout of values. They return their operands, on any number of devices.
+const PLACEMENTS: [&str; 4] = ["MoveToHost", "MoveToDevice", "annotate_device_placement", "LayoutConstraint"];
+
+/// Targets that specify the sharding of values. On one device they return their operands.
+const IDENTITIES: [&str; 8] = [
     target::CONSTRAINT,
     target::FULL_TO_SHARD,
     target::SHARD_TO_FULL,
@@ -16,10 +18,6 @@ const IDENTITIES: [&str; 12] = [
     target::LOCAL_TO_GLOBAL,
     target::BARRIER,
     target::DATA_FLOW_EDGE,
-    "MoveToHost",
-    "MoveToDevice",
-    "annotate_device_placement",
-    "LayoutConstraint",
 ];
 
 /// Operation equivalent to a custom call without a handler.
@@ -46,7 +44,9 @@ impl CustomCall {
         operands: &[&Shape],
         result: &Shape,
     ) -> Result<Option<CustomCallOperation>> {
-        let found = if IDENTITIES.contains(&&*self.target) {
+        let found = if PLACEMENTS.contains(&&*self.target) {
+            CustomCallOperation::Identity
+        } else if IDENTITIES.contains(&&*self.target) {
             module.expect_one_device(&format!("custom call {:?}", self.target))?;
             CustomCallOperation::Identity
         } else if self.target == target::GROUP {

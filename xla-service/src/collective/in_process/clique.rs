@@ -1,6 +1,7 @@
 //! Clique: the members of a group meet here, once for each execution of their instruction.
 #![expect(unsafe_code, reason = "executes jobs on the memory of members that wait for them")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -82,7 +83,10 @@ impl Clique {
             return Err(error.again());
         }
         if state.members[rank].is_some() || state.job.is_some() {
-            return Err(Error::internal(format!("rank {rank} arrived again before the others")));
+            return Err(Error::internal(format!(
+                "rank {rank} arrived again at {} before the last collective was complete",
+                self.key.instruction()
+            )));
         }
         let number = state.completed;
         state.members[rank] = Some(Member::new(call));
@@ -182,6 +186,17 @@ impl Clique {
         }
     }
 
+    /// Ends the clique after a panic of a member. Returns when no thread accesses the memory of members.
+    fn leave(&self) {
+        let mut state = self.state();
+        self.fail(&mut state, Error::internal(format!("a member of {} panicked", self.key.instruction())));
+        while state.active > 0 {
+            state.asleep += 1;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.asleep -= 1;
+        }
+    }
+
     /// Records a failure, unless there is one already. Returns the error of all members.
     fn fail(&self, state: &mut State, error: Error) -> Error {
         if let Some(first) = &state.failure {
@@ -207,7 +222,14 @@ impl Communicator for Clique {
     }
 
     fn run(&self, rank: usize, call: CollectiveCall<'_>) -> Result<()> {
-        self.meet(rank, call).map_err(|error| self.fail(&mut self.state(), error))
+        // `AssertUnwindSafe`: a panic ends the clique.
+        match catch_unwind(AssertUnwindSafe(|| self.meet(rank, call))) {
+            Ok(result) => result.map_err(|error| self.fail(&mut self.state(), error)),
+            Err(panic) => {
+                self.leave();
+                resume_unwind(panic)
+            }
+        }
     }
 
     fn abort(&self, error: &Error) {

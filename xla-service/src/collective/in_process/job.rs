@@ -97,7 +97,12 @@ impl Job {
             let task = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((array, range)) = self.plan.task(task) else { break };
             let execute = || cancel.check().and_then(|()| work.execute(array, range));
-            let result = catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+            let result = catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| {
+                let error = panicked(&*panic);
+                // A destructor that panics here would leave the other members waiting.
+                std::mem::forget(panic);
+                Err(error)
+            });
             if result.is_err() {
                 self.stop();
                 return result;
@@ -110,7 +115,7 @@ impl Job {
 fn panicked(panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    Error::internal(format!("the reduction panicked: {text}"))
+    Error::internal(format!("a task of the collective panicked: {text}"))
 }
 
 /// Checks that all members have selected the same root.

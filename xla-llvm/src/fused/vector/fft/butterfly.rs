@@ -32,9 +32,16 @@ impl<'e, 'ctx> Code<'e, 'ctx> {
         if divisor == 1.0 {
             return x;
         }
-        let reciprocal = 1.0 / divisor;
-        let high = if self.scalar == Scalar::F64 { reciprocal } else { f64::from(reciprocal as f32) };
-        let low = (-high).mul_add(divisor, 1.0) / divisor;
+        let is_double = self.scalar == Scalar::F64;
+        let nearest = if is_double { 1.0 / divisor } else { f64::from((1.0 / divisor) as f32) };
+        let rest = |high: f64| (-high).mul_add(divisor, 1.0) / divisor;
+        // A negative second part would turn infinities into NaN.
+        let high = match rest(nearest) < 0.0 {
+            true if is_double => nearest.next_down(),
+            true => f64::from((nearest as f32).next_down()),
+            false => nearest,
+        };
+        let low = rest(high);
         let quotient = |x: Lanes<'e, 'ctx>| match low {
             0.0 => x * high,
             _ => self.multiply_add(x, x.constant(high), x * low),

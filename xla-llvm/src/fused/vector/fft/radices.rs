@@ -58,9 +58,10 @@ impl Radices {
 
     /// Returns the cheapest smooth length for a convolution of at least `n` elements: a multiple of every vector.
     pub fn of_convolution(n: usize, vectors: Vectors) -> (usize, Radices) {
-        let most = n.next_power_of_two().max(16);
+        let least = 16.max(vectors.width as usize);
+        let most = n.next_power_of_two().max(least);
         let odd = [1, 3, 5, 7, 9, 15].into_iter().map(|odd| odd * (n.div_ceil(odd)).next_power_of_two());
-        let lengths = odd.filter(|&length| length <= most && length.is_multiple_of(16)).chain([most]);
+        let lengths = odd.filter(|&length| length <= most && length.is_multiple_of(least)).chain([most]);
         let all = lengths.map(|length| (length, Radices::new(length, vectors)));
         all.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)).unwrap_or_else(|| (most, Radices::new(most, vectors)))
     }
@@ -135,7 +136,7 @@ mod tests {
         for vectors in ALL {
             for n in [1, 73, 100, 129, 8185, 131_071] {
                 let (length, radices) = Radices::of_convolution(n, vectors);
-                assert!(length >= n && length.is_multiple_of(16) && length <= 2 * n.max(16), "{length} for {n}");
+                assert!(length >= n && length.is_multiple_of(least) && length <= 2 * n.max(16), "{length} for {n}");
                 assert_eq!(radices.radices.iter().product::<usize>(), length);
             }
         }
