@@ -479,6 +479,18 @@ fn annotations_for_several_devices_are_refused_by_name() {
 }
 
 #[test]
+fn placements_return_their_operands_among_several_devices() {
+    for target in ["MoveToHost", "MoveToDevice", "annotate_device_placement", "LayoutConstraint"] {
+        let text = format!(
+            "HloModule m, replica_count=2\nENTRY e {{ x = f32[4] parameter(0)\n \
+             ROOT r = f32[4] custom-call(x), custom_call_target=\"{target}\" }}"
+        );
+        let module = VerifiedModule::new(parse_module(&text).unwrap()).unwrap();
+        CustomCallRegistry::new().check(&module).unwrap();
+    }
+}
+
+#[test]
 fn a_dead_call_needs_no_handler() {
     let text = include_str!("programs/a_dead_call_needs_no_handler.hlo");
     let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();

@@ -172,7 +172,7 @@ impl Strategy for Transform {
     }
 }
 
-/// Prints kind, number of transforms and lengths, and the radices along each dimension: `IFFT 3 x [64, 100], 16 x 4,
+/// Prints kind, number of transforms and lengths, and the radices along each dimension: `IFFT 3 x [64, 100]: 16 x 4,
 /// blocks of 8; 4 x 5 x 5`.
 impl fmt::Display for Transform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
