@@ -187,7 +187,8 @@ impl LoadedExecutable {
         *self.0.nature.get_or_init(|| Nature::of(self.module()))
     }
 
-    /// Returns the module after the compiler's passes; for multi-device programs the joined module.
+    /// Returns the module after the compiler's passes; for programs on global values of several devices the joined
+    /// module.
     pub fn module(&self) -> &Module {
         self.executable().module()
     }

@@ -39,8 +39,9 @@ pub enum Donate {
     },
 }
 
-/// Thread that runs a program. Programs launched inside a host call (a handler of a custom call, a callback) always run
-/// on the thread of that call.
+/// Thread that runs a program of one device. Such programs run on the thread of a host call (a handler of a custom
+/// call, a callback) if they are launched inside it. Worker threads run the programs of several devices; a launch of
+/// those inside a host call, or with [`Inline`](Dispatch::Inline), returns when they are complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
     /// The calling thread waits for the arguments and sends the program to the device; on host platforms it runs the
