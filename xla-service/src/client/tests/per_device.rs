@@ -285,3 +285,23 @@ fn a_launch_inside_of_a_host_call_is_complete_when_it_returns() {
     // The handler owns the program, which owns the client.
     drop((outer, client));
 }
+
+#[test]
+fn an_ordered_launch_inside_of_an_ordered_program_does_not_wait_for_it() {
+    let draws = Arc::new(std::sync::OnceLock::<LoadedExecutable>::new());
+    let inner = draws.clone();
+    let client = with_host(move |_, operands| {
+        let program = inner.get().ok_or_else(|| Error::internal("the program is missing"))?;
+        launch(program, &[vec![f32s(&[1.0; 4])], vec![f32s(&[2.0; 4])]], &QUEUED)?;
+        Ok(operands[0].clone())
+    });
+    draws.set(compiled(&client, include_str!("programs/draws.hlo"))).unwrap();
+    let outer = compiled(&client, include_str!("programs/host_then_draw.hlo"));
+    for dispatch in DISPATCHES {
+        let options = ExecuteOptions { dispatch, ..ExecuteOptions::default() };
+        let results = launch(&outer, &[vec![f32s(&[2.0])]], &options).unwrap();
+        assert!(matches!(results[0].get(0), Scalar::Float(x) if (2.0..3.0).contains(&x)), "{results:?}");
+    }
+    // The handler owns the program, which owns the client.
+    drop((outer, client));
+}
