@@ -13,6 +13,7 @@
 //! allocator of Rust reports it by [`leave_thread`](xla_hlo::out_of_memory::leave_thread).
 #![expect(unsafe_code, reason = "LLVM's handler is a C function")]
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::ManuallyDrop;
@@ -86,9 +87,22 @@ pub(crate) fn run<'a, R: Send + 'a>(
     match receiver.recv() {
         // The lines after the first print the graph of an instruction that cannot be selected.
         Ok(Loss::Fatal(reason)) => Err(fatal(reason.lines().next().unwrap_or_default().trim_end())),
-        Ok(Loss::OutOfMemory) => Err(Error::resource_exhausted("memory ran out while LLVM generated code")),
-        Err(_) => thread.join().map_err(|_| Error::internal("the code generator panicked"))?,
+        Ok(Loss::OutOfMemory) => Err(out_of_memory()),
+        Err(_) => thread.join().map_err(|panic| panicked(&*panic))?,
     }
+}
+
+/// Returns the error for a panic of the code generator.
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    // LLVM returns null instead of a string for which there is no memory; inkwell asserts that there is one.
+    match panic.downcast_ref::<&str>() {
+        Some(text) if text.contains("!ptr.is_null()") => out_of_memory(),
+        _ => Error::internal("the code generator panicked"),
+    }
+}
+
+fn out_of_memory() -> Error {
+    Error::resource_exhausted("memory ran out while LLVM generated code")
 }
 
 /// Installs the handlers of this file in LLVM, once.
@@ -219,6 +233,12 @@ mod tests {
             unreachable!("the thread sleeps")
         };
         assert!(matches!(outcome(out_of_memory), Error::ResourceExhausted { .. }));
+        let no_string = || {
+            let ptr = std::ptr::null::<u8>();
+            assert!(!ptr.is_null());
+            Ok(())
+        };
+        assert!(matches!(outcome(no_string), Error::ResourceExhausted { .. }));
         xla_hlo::out_of_memory::leave_thread();
     }
 }
