@@ -42,14 +42,15 @@ pub(crate) mod scalar_loop {
 
 /// Fourier transforms on a CPU.
 pub(crate) mod fft {
-    /// Maximum length of a line. The code contains a root of unity per element.
+    /// Maximum length of a line. The code contains a root of unity per element, or about five complex numbers per
+    /// element of a convolution.
     pub const MAX_LENGTH: usize = 1 << 16;
     /// Maximum prime radix, whose butterfly has a quadratic number of operations. Lengths with larger prime factors are
     /// computed as convolutions of at least twice the length.
     pub const MAX_PRIME: usize = 31;
     /// Maximum composite radix: a butterfly of 16 needs twice the vector registers of most processors.
     pub const MAX_COMPOSITE: usize = 16;
-    /// Maximum bytes of the buffers for a line per lane, which stay in the L1 cache.
+    /// Maximum bytes of the buffers for a line per lane: about the size of an L1 cache.
     pub const BLOCK_BYTES: u64 = 64 << 10;
 }
 

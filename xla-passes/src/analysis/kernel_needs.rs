@@ -6,7 +6,7 @@ use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Shape};
 use super::op_cost::element_cost;
 
 /// Resource needs of a kernel.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Needs {
     /// Estimated number of machine instructions.
     pub code: f64,

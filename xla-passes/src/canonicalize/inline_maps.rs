@@ -150,7 +150,11 @@ fn on_arrays(target: &mut Computation, map: InstrId, callee: &Computation) -> In
             Op::Parameter(p) => arguments[p.number],
             Op::Constant(_) => {
                 let scalar = target.add(clone_with_operands(instruction, Vec::new()));
-                target.add(Instruction::new(Broadcast { dimensions: Vec::new() }.into(), shape, [scalar]))
+                // A broadcast would keep a function on scalars from being inlined into its own callers.
+                match dims.is_empty() {
+                    true => scalar,
+                    false => target.add(Instruction::new(Broadcast { dimensions: Vec::new() }.into(), shape, [scalar])),
+                }
             }
             op => {
                 let operands: Vec<InstrId> = instruction.operands().iter().map(|o| new[o]).collect();

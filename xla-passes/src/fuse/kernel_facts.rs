@@ -24,8 +24,13 @@ pub(super) struct KernelFacts {
 }
 
 /// A fact for each instruction.
-#[derive(Default)]
 struct Cache<T>(RefCell<HashMap<InstrId, T>>);
+
+impl<T> Default for Cache<T> {
+    fn default() -> Cache<T> {
+        Cache(RefCell::default())
+    }
+}
 
 impl<T: Clone> Cache<T> {
     fn get(&self, id: InstrId, compute: impl FnOnce() -> T) -> T {

@@ -77,4 +77,22 @@ impl Fft {
     pub fn line(x: &[(f64, f64)]) -> Vec<(f64, f64)> {
         eval::transform(x, false)
     }
+
+    /// Returns the chirp `exp(-pi i j^2 / n)` for each `j`. Since `2jk` equals `j^2 + k^2 - (k - j)^2`, a transform of
+    /// `n` elements is a convolution between two products with it (Bluestein's algorithm).
+    pub fn chirp(n: usize) -> Vec<(f64, f64)> {
+        (0..n).map(|j| Fft::root(j * j % (2 * n), 2 * n)).collect()
+    }
+
+    /// Returns the transform of the conjugate of a chirp at positive and negative indices, padded to `size` elements
+    /// and divided by `size`: the factors of a convolution that is computed by transforms of `size` elements.
+    pub fn chirp_kernel(chirp: &[(f64, f64)], size: usize) -> Vec<(f64, f64)> {
+        let mut values = vec![(0.0, 0.0); size];
+        for (j, &(re, im)) in chirp.iter().enumerate() {
+            let scaled = (re / size as f64, -im / size as f64);
+            values[j] = scaled;
+            values[(size - j) % size] = scaled;
+        }
+        Fft::line(&values)
+    }
 }

@@ -4,14 +4,14 @@ mod radices;
 mod real;
 mod roots;
 
-use xla_hlo::ops::{BinaryOp, Dot, DotDims, FftType, Precision, Transpose, UnaryOp};
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, Fft, FftType, Precision, Transpose, UnaryOp};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Literal, Module, Op, Opcode, Result, Scalar};
 
 use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph::is_static;
 use crate::{Pass, PassContext};
 use radices::{MAX_DIRECT, MAX_LENGTH, radices, smooth_length};
-use roots::{chirp, kernel, root};
+use roots::{chirp, root};
 
 /// Expands `fft` into real matrix products and elementwise operations if the target lacks it.
 ///
@@ -130,8 +130,8 @@ fn direct(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
     times(roots, x, &mut |x, y| at.add(dot.clone(), [x, y]))?.sums(at)
 }
 
-/// Returns the transforms of the columns of `[n, count]`, computed by Bluestein's convolution with a chirp. Since `2jk`
-/// equals `j^2 + k^2 - (k - j)^2`, a transform is a convolution between two products with `exp(-pi i j^2 / n)`.
+/// Returns the transforms of the columns of `[n, count]`, computed by Bluestein's convolution with a
+/// [chirp](Fft::chirp).
 fn convolved(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
     let (n, count) = (at.dims(x.re)[0], at.dims(x.re)[1]);
     let (size, ty) = (smooth_length(2 * n - 1), at.element_type(x.re)?);
@@ -141,7 +141,7 @@ fn convolved(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
     let padding = at.zeros(&ArrayShape::new(ty, [size - n, count]))?;
     let x = each(x, |x| at.concatenate(&[x, padding], 0))?;
     let x = columns(at, x, false)?;
-    let kernel = vector(at, &kernel(&chirp, size), x.re, 0)?;
+    let kernel = vector(at, &Fft::chirp_kernel(&chirp, size), x.re, 0)?;
     let x = product(at, x, kernel)?;
     let x = columns(at, x, true)?;
     let x = each(x, |x| at.slice(x, 0, 0, n))?;
@@ -149,10 +149,11 @@ fn convolved(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
 }
 
 /// Returns complex constants along a dimension of an array with the shape of `like`; the extent must match.
-fn vector(at: &mut Inserter<'_>, values: &[[f64; 2]], like: InstrId, dimension: usize) -> Result<Parts> {
+fn vector(at: &mut Inserter<'_>, values: &[(f64, f64)], like: InstrId, dimension: usize) -> Result<Parts> {
     let (shape, dims) = (ArrayShape::new(at.element_type(like)?, [values.len()]), at.dims(like));
-    let [re, im] = [0, 1].map(|part| Literal::from_fn(&shape, |i| Scalar::Float(values[i][part])));
-    let parts = Parts { re: at.literal(re?)?, im: at.literal(im?)? };
+    let re = Literal::from_fn(&shape, |i| Scalar::Float(values[i].0))?;
+    let im = Literal::from_fn(&shape, |i| Scalar::Float(values[i].1))?;
+    let parts = Parts { re: at.literal(re)?, im: at.literal(im)? };
     each(parts, |x| at.broadcast(x, &dims, &[dimension]))
 }
 
@@ -199,8 +200,8 @@ fn table(
     let sign = if inverse { 1.0 } else { -1.0 };
     // The product of a row and a column index is far from overflow.
     let root = |i: usize| root((i / columns) * (i % columns) % n, n, sign);
-    let re = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[0]))?;
-    let im = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[1]))?;
+    let re = Literal::from_fn(&shape, |i| Scalar::Float(root(i).0))?;
+    let im = Literal::from_fn(&shape, |i| Scalar::Float(root(i).1))?;
     Ok(Parts { re: at.literal(re)?, im: at.literal(im)? })
 }
 

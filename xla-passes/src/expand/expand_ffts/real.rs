@@ -74,7 +74,7 @@ fn halves(at: &mut Inserter<'_>, x: Parts, last: usize) -> Result<(Parts, Parts)
 
 /// Multiplies lines by `exp(sign 2 pi i k / n)`.
 fn turned(at: &mut Inserter<'_>, x: Parts, last: usize, n: usize, sign: f64) -> Result<Parts> {
-    let roots: Vec<[f64; 2]> = (0..at.dims(x.re)[last]).map(|k| root(k, n, sign)).collect();
+    let roots: Vec<(f64, f64)> = (0..at.dims(x.re)[last]).map(|k| root(k, n, sign)).collect();
     let roots = vector(at, &roots, x.re, last)?;
     product(at, x, roots)
 }

@@ -50,7 +50,7 @@ impl fmt::Display for ComplexLine {
     }
 }
 
-/// Two arrays of rows in scratch memory, which passes read and write in turn.
+/// Two arrays of rows in scratch memory, which passes read and write in direction.
 #[derive(Clone, Copy)]
 pub(super) struct Buffers<'e, 'ctx>([Rows<'e, 'ctx>; 2]);
 
@@ -97,7 +97,7 @@ impl End<'_, '_> {
 
 /// Direction of a transform, and the divisor of its results.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Turn {
+pub(super) struct Direction {
     pub inverse: bool,
     pub divisor: f64,
 }
@@ -126,33 +126,39 @@ impl<'e, 'ctx> ComplexCode<'e, 'ctx> {
     }
 
     /// Emits a transform. Returns the number of the buffer with the results, if they are in one.
-    pub fn emit(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>, turn: Turn) -> usize {
+    pub fn emit(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>, direction: Direction) -> usize {
         match &self.convolution {
-            None => self.passes(from, to, turn),
-            Some(convolution) => self.convolve(convolution, from, to, turn),
+            None => self.passes(from, to, direction),
+            Some(convolution) => self.convolve(convolution, from, to, direction),
         }
     }
 
-    fn passes(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>, turn: Turn) -> usize {
+    fn passes(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>, direction: Direction) -> usize {
         let (mut at, mut number) = (from, 0);
         for (i, pass) in self.passes.iter().enumerate() {
             let is_last = i + 1 == self.passes.len();
             number = at.other();
             let target = to.filter(|_| is_last).map_or(End::Buffer(number), End::Array);
-            let (source, target) = (self.rows(at, i == 0 && turn.inverse), self.rows(target, is_last && turn.inverse));
-            let divisor = if is_last { turn.divisor } else { 1.0 };
+            let (source, target) =
+                (self.rows(at, i == 0 && direction.inverse), self.rows(target, is_last && direction.inverse));
+            let divisor = if is_last { direction.divisor } else { 1.0 };
             pass.emit(&self.code, Transfer { from: &source, to: &target, divisor });
             at = End::Buffer(number);
         }
         number
     }
 
-    /// Since `2jk` equals `j^2 + k^2 - (k - j)^2`, a transform is a convolution between two products with the chirp
-    /// `exp(-pi i j^2 / n)`.
-    fn convolve(&self, by: &Convolution<'ctx>, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>, turn: Turn) -> usize {
+    /// Computes a transform as a convolution between two products with the [chirp](Fft::chirp).
+    fn convolve(
+        &self,
+        by: &Convolution<'ctx>,
+        from: End<'e, 'ctx>,
+        to: Option<Rows<'e, 'ctx>>,
+        direction: Direction,
+    ) -> usize {
         let (code, n) = (&self.code, self.n as u64);
         let first = from.other();
-        let (source, padded) = (self.rows(from, turn.inverse), self.buffers.rows(first));
+        let (source, padded) = (self.rows(from, direction.inverse), self.buffers.rows(first));
         code.each_row(n, |row, width| {
             let x = code.product(code.load(&source, row, width), code.factors(&by.chirp, row, width));
             code.store(&padded, row, x);
@@ -161,19 +167,19 @@ impl<'e, 'ctx> ComplexCode<'e, 'ctx> {
             let zero = code.number(0).signed_to_float(code.scalar).splat(width);
             code.store(&padded, row + n as i64, Complex { re: zero, im: zero });
         });
-        let second = self.passes(End::Buffer(first), None, Turn { inverse: false, divisor: 1.0 });
+        let second = self.passes(End::Buffer(first), None, Direction { inverse: false, divisor: 1.0 });
         let spectrum = self.buffers.rows(second);
         // The number of rows is a multiple of the number of lanes, so no row is multiplied twice.
         code.each_row(by.length as u64, |row, width| {
             let x = code.product(code.load(&spectrum, row, width), code.factors(&by.kernel, row, width));
             code.store(&spectrum, row, x);
         });
-        let third = self.passes(End::Buffer(second), None, Turn { inverse: true, divisor: 1.0 });
+        let third = self.passes(End::Buffer(second), None, Direction { inverse: true, divisor: 1.0 });
         let (convolved, target) = (self.buffers.rows(third), to.map_or(End::Buffer(1 - third), End::Array));
-        let target = self.rows(target, turn.inverse);
+        let target = self.rows(target, direction.inverse);
         code.each_row(n, |row, width| {
             let x = code.product(code.load(&convolved, row, width), code.factors(&by.chirp, row, width));
-            code.store(&target, row, code.divided(x, turn.divisor));
+            code.store(&target, row, code.divided(x, direction.divisor));
         });
         1 - third
     }
@@ -187,14 +193,8 @@ impl<'e, 'ctx> ComplexCode<'e, 'ctx> {
 impl<'ctx> Convolution<'ctx> {
     /// Adds the tables of the convolution of `length` elements for a transform of `n`.
     fn new(code: &Code<'_, 'ctx>, n: usize, length: usize) -> Result<Convolution<'ctx>> {
-        let chirp: Vec<(f64, f64)> = (0..n).map(|j| Fft::root(j * j % (2 * n), 2 * n)).collect();
-        // The conjugate chirp at positive and negative indices, divided by the length.
-        let mut kernel = vec![(0.0, 0.0); length];
-        for (j, &(re, im)) in chirp.iter().enumerate() {
-            let scaled = (re / length as f64, -im / length as f64);
-            kernel[j] = scaled;
-            kernel[(length - j) % length] = scaled;
-        }
-        Ok(Convolution { length, chirp: code.row_table(&chirp)?, kernel: code.row_table(&Fft::line(&kernel))? })
+        let chirp = Fft::chirp(n);
+        let kernel = code.row_table(&Fft::chirp_kernel(&chirp, length))?;
+        Ok(Convolution { length, chirp: code.row_table(&chirp)?, kernel })
     }
 }

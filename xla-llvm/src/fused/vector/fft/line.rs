@@ -8,7 +8,7 @@ use xla_hlo::ops::{Fft, FftType};
 
 use super::code::{Along, Code, RowTable, Rows};
 use super::complex::Complex;
-use super::complex_line::{Buffers, ComplexCode, ComplexLine, End, Turn};
+use super::complex_line::{Buffers, ComplexCode, ComplexLine, Direction, End};
 use super::radices::Vectors;
 use crate::lanes::Lanes;
 
@@ -38,7 +38,7 @@ pub(super) struct LineRows {
 }
 
 impl LineRows {
-    /// Returns the number of numbers of a line.
+    /// Returns the number of real numbers in a line.
     pub fn numbers(self) -> u64 {
         self.count as u64 * if self.is_real { 1 } else { 2 }
     }
@@ -124,29 +124,29 @@ impl<'e, 'ctx> LineCode<'e, 'ctx> {
 
     /// Emits the transform of a block. Returns the number of the buffer with the results, if they are in one.
     pub fn emit(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>) -> usize {
-        let turn = |inverse| Turn { inverse, divisor: self.divisor };
+        let direction = |inverse| Direction { inverse, divisor: self.divisor };
         match (self.kind, &self.factors) {
             (LineKind::FromPairs, Some(factors)) => self.separate(from, to, factors),
-            (LineKind::ToPairs, Some(factors)) => self.complex.emit(self.combine(from, factors), to, turn(true)),
-            (LineKind::ToReals, _) => self.complex.emit(self.whole(from), to, turn(true)),
+            (LineKind::ToPairs, Some(factors)) => self.complex.emit(self.combine(from, factors), to, direction(true)),
+            (LineKind::ToReals, _) => self.complex.emit(self.whole(from), to, direction(true)),
             (LineKind::FromReals, _) => {
-                let number = self.complex.emit(from, None, turn(false));
+                let number = self.complex.emit(from, None, direction(false));
                 if let Some(to) = to {
                     self.copy_half(&self.buffers.rows(number), &to);
                 }
                 number
             }
-            (LineKind::Complex { inverse }, _) => self.complex.emit(from, to, turn(inverse)),
+            (LineKind::Complex { inverse }, _) => self.complex.emit(from, to, direction(inverse)),
             (LineKind::FromPairs | LineKind::ToPairs, None) => 0,
         }
     }
 
     /// Computes the transforms of real lines from the transforms `z` of their pairs. With `z[n / 2] = z[0]`, the
-    /// transforms of the even and odd elements are the conjugate-symmetric and antisymmetric parts of `z[k]` and `z[n /
-    /// 2 - k]`.
+    /// transforms of the even and odd elements are the conjugate-symmetric and antisymmetric parts of `z[k]` and
+    /// `z[n / 2 - k]`.
     fn separate(&self, from: End<'e, 'ctx>, to: Option<Rows<'e, 'ctx>>, factors: &RowTable<'ctx>) -> usize {
         let (code, half) = (&self.code, self.n as u64 / 2);
-        let number = self.complex.emit(from, None, Turn { inverse: false, divisor: 1.0 });
+        let number = self.complex.emit(from, None, Direction { inverse: false, divisor: 1.0 });
         let z = self.buffers.rows(number);
         let first = code.load(&z, code.number(0), code.fitting(1));
         code.store(&z, code.number(half), first);

@@ -46,9 +46,13 @@ use columns::{Columns, ColumnsCode};
 use lines::{Lines, LinesCode};
 use numbers::Numbers;
 
-/// Whether the lengths of a transform are short enough for a kernel, which contains a root of unity per element.
+/// Whether the lengths of a transform are short enough for a kernel, which contains tables for each length. A real
+/// transform back of several dimensions also needs scratch memory of their size, in which positions have 32 bits.
 pub fn has_fft_kernel(op: &Fft) -> bool {
-    op.fft_length.iter().all(|&n| n <= MAX_LENGTH)
+    let numbers = |count: usize, &n: &usize| count.saturating_mul(n);
+    let is_short = op.fft_length.iter().all(|&n| n <= MAX_LENGTH);
+    let is_small = || u32::try_from(op.fft_length.iter().fold(2, numbers)).is_ok();
+    is_short && (op.fft_type != FftType::Irfft || op.fft_length.len() == 1 || is_small())
 }
 
 /// Strategy of transforms. A work item is a block of lines, or all transformed dimensions if there are several.
@@ -56,7 +60,7 @@ pub fn has_fft_kernel(op: &Fft) -> bool {
 pub(crate) struct Transform {
     kind: FftType,
     batch: u64,
-    /// Sizes of the transformed dimensions, on the real side.
+    /// Sizes of the transformed dimensions, on the real side, without those of length 1 that need no transform.
     lengths: Vec<u64>,
     numbers: Numbers,
     /// Transforms along all dimensions but the last one, in order.
@@ -65,12 +69,13 @@ pub(crate) struct Transform {
 }
 
 impl Transform {
-    fn new(op: &Fft, batch: u64, numbers: Numbers) -> Result<Transform> {
-        let lengths: Vec<u64> = op.fft_length.iter().map(|&n| n as u64).collect();
-        let Some((&last, others)) = lengths.split_last() else {
-            return Err(Error::internal("fft transforms no dimension"));
-        };
+    fn new(op: &Fft, batch: u64, numbers: Numbers) -> Transform {
         let is_real = matches!(op.fft_type, FftType::Rfft | FftType::Irfft);
+        // One element is its own transform, but a real transform changes the type of the last dimension.
+        let (rank, all) = (op.fft_length.len(), op.fft_length.iter().enumerate());
+        let transformed = all.filter(|&(d, &n)| n != 1 || (is_real && d + 1 == rank));
+        let lengths: Vec<u64> = transformed.map(|(_, &n)| n as u64).collect();
+        let (last, others) = last_and_others(&lengths);
         let is_inverse = matches!(op.fft_type, FftType::Ifft | FftType::Irfft);
         let inner = if is_real { Fft::half_size(last as usize) as u64 } else { last };
         let column = |d: usize| {
@@ -79,15 +84,15 @@ impl Transform {
             let kind = if is_inverse { FftType::Ifft } else { FftType::Fft };
             Columns::new(kind, [outer, others[d], inner], numbers)
         };
-        let columns = (0..others.len()).filter(|&d| others[d] > 1).map(column).collect();
+        let columns = (0..others.len()).map(column).collect();
         let count = others.iter().product::<u64>() * if others.is_empty() { batch } else { 1 };
         let lines = Lines::new(op.fft_type, last as usize, count, numbers);
-        Ok(Transform { kind: op.fft_type, batch, lengths, numbers, columns, lines })
+        Transform { kind: op.fft_type, batch, lengths, numbers, columns, lines }
     }
 
-    /// Returns the numbers of one operand and one result of the transformed dimensions.
+    /// Returns how many real numbers the transformed dimensions of operand and result have.
     fn sizes(&self) -> [u64; 2] {
-        let (last, others) = self.lengths.split_last().map_or((1, &[][..]), |(&last, others)| (last, others));
+        let (last, others) = last_and_others(&self.lengths);
         let half = 2 * Fft::half_size(last as usize) as u64;
         let sizes = match self.kind {
             FftType::Fft | FftType::Ifft => [2 * last; 2],
@@ -144,6 +149,11 @@ impl Transform {
     }
 }
 
+/// Splits the sizes of dimensions; the last one is 1 if there are none.
+fn last_and_others(lengths: &[u64]) -> (u64, &[u64]) {
+    lengths.split_last().map_or((1, &[]), |(&last, others)| (last, others))
+}
+
 impl Strategy for Transform {
     fn names() -> &'static [&'static str] {
         &["fft"]
@@ -155,7 +165,7 @@ impl Strategy for Transform {
         let operand = graph[graph[root].operand(0)].shape().expect_array()?;
         let is_double = matches!(operand.element_type(), ElementType::F64 | ElementType::C128);
         let batch = operand.dims()[..operand.rank() - op.fft_length.len()].iter().map(|&n| n as u64).product();
-        Transform::new(op, batch, Numbers::new(is_double, choice.target())).map(Some)
+        Ok(Some(Transform::new(op, batch, Numbers::new(is_double, choice.target()))))
     }
 
     fn emit<'ctx>(&self, _: &FusedKernel<'_, '_>, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>) -> Result<Launch> {
