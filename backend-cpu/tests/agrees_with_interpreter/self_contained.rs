@@ -344,6 +344,30 @@ fn fourier_transforms_of_every_kind() {
         // Columns of several passes, and columns computed by convolution.
         transforms(real, complex, "", &[64, 3]);
         transforms(real, complex, "", &[37, 3]);
+        // Dimensions of one element.
+        transforms(real, complex, "2,", &[5, 1]);
+        transforms(real, complex, "", &[1, 6]);
+    }
+}
+
+/// Quotients by 3 and 5 are products with a reciprocal in two parts, of which both must be positive.
+#[test]
+fn inverse_fourier_transforms_keep_infinities() {
+    for (real, complex) in [("f32", "c64"), ("f64", "c128")] {
+        for n in [3, 5] {
+            let half = n / 2 + 1;
+            agrees(&format!(
+                "HloModule f
+                ENTRY main {{
+                  p = {complex}[] parameter(0)
+                  i = {complex}[1] constant({{(inf, 0)}})
+                  zero = {complex}[] constant((0, 0))
+                  x = {complex}[{half}] pad(i, zero), padding=0_{}
+                  ROOT r = {real}[{n}] fft(x), fft_type=IRFFT, fft_length={{{n}}}
+                }}",
+                half - 1
+            ));
+        }
     }
 }
 
