@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use xla_hlo::ops::{BinaryOp, simple_combiner};
-use xla_hlo::{CompId, ElementType, Module, Result};
+use xla_hlo::{CompId, Computation, ElementType, Module, Result};
 
 use super::reducer::Reducer;
 use super::reducers::{ComputationReducer, SimpleReducer};
@@ -22,14 +22,11 @@ pub struct Reduction {
 impl Reduction {
     /// Returns the reduction by a computation of two scalars, as the evaluator computes it.
     pub fn new(module: &Arc<Module>, computation: CompId) -> Result<Reduction> {
-        let general = ComputationReducer::new(module, computation)?;
-        let accumulator = general.accumulator();
-        let callee = &module[computation];
-        let is_in_order = callee[callee.root()].operands() == callee.parameters();
-        Ok(match simple_combiner(callee).filter(|_| is_in_order) {
-            Some(operation) => Reduction::simple(operation, accumulator),
-            None => Reduction { operation: None, accumulator, reducer: Arc::new(general) },
-        })
+        if let Some((operation, accumulator)) = module.get(computation).and_then(single_operation) {
+            return Ok(Reduction::simple(operation, accumulator));
+        }
+        let reducer = ComputationReducer::new(module, computation)?;
+        Ok(Reduction { operation: None, accumulator: reducer.accumulator(), reducer: Arc::new(reducer) })
     }
 
     /// Returns the reduction by one operation on values of type `accumulator`.
@@ -37,6 +34,15 @@ impl Reduction {
         let reducer = Arc::new(SimpleReducer::new(operation, accumulator));
         Reduction { operation: Some(operation), accumulator, reducer }
     }
+}
+
+/// Returns operation and type of a combiner that applies one operation to accumulator and element, in this order.
+fn single_operation(combiner: &Computation) -> Option<(BinaryOp, ElementType)> {
+    let operation = simple_combiner(combiner)?;
+    let (root, parameters) = (&combiner[combiner.root()], combiner.parameters());
+    let accumulator = root.shape().as_array().filter(|shape| shape.dims().is_empty())?.element_type();
+    let has_one_type = parameters.iter().all(|&parameter| combiner[parameter].shape().compatible(root.shape()));
+    (has_one_type && root.operands() == parameters).then_some((operation, accumulator))
 }
 
 impl PartialEq for Reduction {

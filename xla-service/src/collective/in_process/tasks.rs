@@ -47,21 +47,23 @@ impl Work<'_> {
 
     /// The indices are the elements of a result, which is equal on all members.
     fn all_reduce(&self, reduction: &Reduction, array: usize, range: Range<usize>) -> Result<()> {
-        self.reduce(reduction, array, range.start, range.len(), |at, block| {
+        let store = |at, block: &[u8]| {
             self.members().for_each(|rank| self.access.write(Place { rank, array, at }, block));
-        })
+        };
+        self.reduce(reduction, array, range, &mut Block([0; BLOCK]), store)
     }
 
     /// The indices count through the results of all members.
     fn reduce_scatter(&self, reduction: &Reduction, array: usize, range: Range<usize>) -> Result<()> {
         let part = self.spec.arrays()[array];
         let width = part.element_type.byte_width();
+        let mut block = Block([0; BLOCK]);
         for (to, at, elements) in segments(range, part.outer * part.inner) {
             for (outer, inner, run) in segments(at..at + elements, part.inner) {
                 let first = (outer * self.spec.members() + to) * part.inner + inner;
                 // Offset of the result's first byte from the operand's.
                 let (read_at, write_at) = (first * width, (outer * part.inner + inner) * width);
-                self.reduce(reduction, array, first, run, |at, block| {
+                self.reduce(reduction, array, first..first + run, &mut block, |at, block| {
                     self.access.write(Place { rank: to, array, at: write_at + (at - read_at) }, block);
                 })?;
             }
@@ -69,19 +71,18 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Reduces `count` elements of all operands, beginning with element `first`. `store` receives the reduced bytes by
-    /// blocks, with their offsets in the operand.
+    /// Reduces the elements `range` of all operands. `store` receives the reduced bytes in `block`, with their offset in
+    /// the operand.
     fn reduce(
         &self,
         reduction: &Reduction,
         array: usize,
-        first: usize,
-        count: usize,
+        range: Range<usize>,
+        block: &mut Block,
         store: impl Fn(usize, &[u8]),
     ) -> Result<()> {
         let ty = self.spec.arrays()[array].element_type;
-        let (mut at, end) = (first * ty.byte_width(), (first + count) * ty.byte_width());
-        let mut block = Block([0; BLOCK]);
+        let (mut at, end) = (range.start * ty.byte_width(), range.end * ty.byte_width());
         while at < end {
             let block = &mut block.0[..BLOCK.min(end - at)];
             let source = |rank| self.access.operand(Place { rank, array, at }, block.len());

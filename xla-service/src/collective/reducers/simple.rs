@@ -1,5 +1,8 @@
 //! Reducer of a single operation.
 
+use std::fmt;
+use std::sync::OnceLock;
+
 use xla_hlo::ops::{Binary, BinaryOp, ElementFunction, Op};
 use xla_hlo::{ElementType, Error, Result};
 
@@ -9,23 +12,34 @@ use super::table::Table;
 use crate::collective::reducer::Reducer;
 
 /// Reduces by one operation on accumulator and element.
-#[derive(Debug)]
 pub(in crate::collective) struct SimpleReducer {
     operation: BinaryOp,
     accumulator: ElementType,
+    /// Function of values, for types without native arithmetic.
+    function: OnceLock<ElementFunction>,
     /// Results for elements of one byte without native arithmetic.
     table: Table,
 }
 
 impl SimpleReducer {
     pub fn new(operation: BinaryOp, accumulator: ElementType) -> SimpleReducer {
-        SimpleReducer { operation, accumulator, table: Table::default() }
+        SimpleReducer { operation, accumulator, function: OnceLock::new(), table: Table::default() }
     }
 
-    fn function(&self) -> Result<ElementFunction> {
+    fn function(&self) -> Result<&ElementFunction> {
+        if let Some(function) = self.function.get() {
+            return Ok(function);
+        }
         let op = Op::from(Binary { op: self.operation });
         let function = ElementFunction::new(&op, &[self.accumulator; 2], self.accumulator)?;
-        function.ok_or_else(|| Error::internal("a binary operation has no function of elements"))
+        let function = function.ok_or_else(|| Error::internal("a binary operation has no function of elements"))?;
+        Ok(self.function.get_or_init(|| function))
+    }
+}
+
+impl fmt::Debug for SimpleReducer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {}", self.operation, self.accumulator)
     }
 }
 
@@ -41,7 +55,7 @@ impl Reducer for SimpleReducer {
         let function = self.function()?;
         if has_accumulator_type
             && ty.byte_width() == 1
-            && let Some(results) = self.table.results(ty, others.len() * result.len(), &function)
+            && let Some(results) = self.table.results(ty, others.len() * result.len(), function)
         {
             result.copy_from_slice(first);
             for source in others {
