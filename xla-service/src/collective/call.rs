@@ -1,5 +1,6 @@
 //! A member's call of a collective.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
@@ -123,16 +124,19 @@ impl CollectiveCall<'_> {
                 }
         };
         let name = self.spec.name();
-        for (r, result) in self.results.iter().enumerate() {
-            if let Some(other) = self.results[..r].iter().position(|other| other.overlaps(result)) {
-                return Err(Error::internal(format!("results {other} and {r} of {name} overlap in memory")));
-            }
-            let overlaps = |(o, operand): (usize, &Source<'_>)| {
-                let is_in_place = may_overwrite(o, r) && operand.is_at(result);
-                operand.overlaps(result) && !is_in_place
-            };
-            if let Some(operand) = self.operands.iter().enumerate().position(overlaps) {
-                return Err(Error::internal(format!("operand {operand} and result {r} of {name} overlap in memory")));
+        let mut results: Vec<(Range<usize>, usize)> = self.results.iter().map(Target::addresses).zip(0..).collect();
+        results.retain(|(addresses, _)| !addresses.is_empty());
+        results.sort_unstable_by_key(|(addresses, _)| addresses.start);
+        if let Some(pair) = results.windows(2).find(|pair| pair[1].0.start < pair[0].0.end) {
+            let (a, b) = (pair[0].1.min(pair[1].1), pair[0].1.max(pair[1].1));
+            return Err(Error::internal(format!("results {a} and {b} of {name} overlap in memory")));
+        }
+        for (o, operand) in self.operands.iter().map(Source::addresses).enumerate().filter(|(_, o)| !o.is_empty()) {
+            // Results are disjoint here, so the order of their ends is the order of their starts.
+            let first = results.partition_point(|(result, _)| result.end <= operand.start);
+            let mut overlapping = results[first..].iter().take_while(|(result, _)| result.start < operand.end);
+            if let Some((_, r)) = overlapping.find(|(result, r)| !(may_overwrite(o, *r) && *result == operand)) {
+                return Err(Error::internal(format!("operand {o} and result {r} of {name} overlap in memory")));
             }
         }
         Ok(())

@@ -60,7 +60,7 @@ impl Part {
     }
 
     /// Returns the number of bytes of a run. It fits, as [`CollectiveSpec::new`] has checked.
-    pub fn run_bytes(&self) -> usize {
+    fn run_bytes(&self) -> usize {
         self.inner * self.element_type.byte_width()
     }
 

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "members of a collective access each other's memory while they wait")]
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// Memory of an operand. It is read until [`Communicator::run`](super::Communicator::run) returns.
@@ -62,14 +63,9 @@ impl<'a> Source<'a> {
         self.bytes
     }
 
-    /// Whether source and target have a byte in common.
-    pub(super) fn overlaps(&self, target: &Target<'_>) -> bool {
-        overlap((self.start, self.bytes), (target.start, target.bytes))
-    }
-
-    /// Whether source and target are the same bytes.
-    pub(super) fn is_at(&self, target: &Target<'_>) -> bool {
-        self.start == target.start && self.bytes == target.bytes
+    /// Returns the range of addresses.
+    pub(super) fn addresses(&self) -> Range<usize> {
+        addresses(self.start, self.bytes)
     }
 }
 
@@ -104,14 +100,13 @@ impl<'a> Target<'a> {
         Source { start: self.start, bytes: self.bytes, memory: PhantomData }
     }
 
-    /// Whether two targets have a byte in common.
-    pub(super) fn overlaps(&self, other: &Target<'_>) -> bool {
-        overlap((self.start, self.bytes), (other.start, other.bytes))
+    /// Returns the range of addresses.
+    pub(super) fn addresses(&self) -> Range<usize> {
+        addresses(self.start, self.bytes)
     }
 }
 
-/// Whether two regions, each an address and a number of bytes, have a byte in common.
-fn overlap((a, a_bytes): (NonNull<u8>, usize), (b, b_bytes): (NonNull<u8>, usize)) -> bool {
-    let (a, b) = (a.addr().get(), b.addr().get());
-    a_bytes > 0 && b_bytes > 0 && a < b.saturating_add(b_bytes) && b < a.saturating_add(a_bytes)
+fn addresses(start: NonNull<u8>, bytes: usize) -> Range<usize> {
+    let start = start.addr().get();
+    start..start.saturating_add(bytes)
 }
