@@ -18,9 +18,6 @@ use super::key::{CliqueKey, RunKey};
 ///   receive a copy of the first error within one second.
 /// - All methods may be called from any thread, also while other threads wait in [`Communicator::run`].
 pub trait CollectiveEngine: fmt::Debug + Send + Sync {
-    /// Returns the name of the engine for messages: `in-process`, `mpi`.
-    fn name(&self) -> &str;
-
     /// Returns the communicator of a clique, and creates it for the first member. It does not wait for the others.
     /// Fails if the run was aborted.
     fn clique(&self, key: &CliqueKey) -> Result<Arc<dyn Communicator>>;

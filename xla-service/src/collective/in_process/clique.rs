@@ -22,7 +22,8 @@ pub(super) struct Clique {
     state: Mutex<State>,
     /// Signalled when threads that sleep should look at the state.
     changed: Condvar,
-    /// Number of signals, for threads that spin.
+    /// Number of signals, for threads that spin. `Relaxed`: it orders nothing, since they then read the state under its
+    /// lock.
     signals: AtomicU64,
 }
 
@@ -32,8 +33,6 @@ struct State {
     completed: u64,
     /// Members that have arrived for the current collective, by rank.
     members: Vec<Option<Member>>,
-    /// Number of members that have arrived for the current collective.
-    arrived: usize,
     /// Current collective, once all members have arrived.
     job: Option<Arc<Job>>,
     /// Number of threads that execute tasks of the job. While there are any, no member leaves.
@@ -58,7 +57,7 @@ impl Clique {
 
     /// Has waiting threads look at the state.
     fn signal(&self, state: &State) {
-        self.signals.fetch_add(1, Ordering::Release);
+        self.signals.fetch_add(1, Ordering::Relaxed);
         if state.asleep > 0 {
             self.changed.notify_all();
         }
@@ -90,8 +89,7 @@ impl Clique {
         }
         let number = state.completed;
         state.members[rank] = Some(Member::new(call));
-        state.arrived += 1;
-        if state.arrived < self.key.members() {
+        if state.members.iter().any(Option::is_none) {
             return self.wait(state, number, Waiting::new(&self.key, self.timeouts, cancel));
         }
         let members = std::mem::replace(&mut state.members, empty(self.key.members()));
@@ -128,7 +126,7 @@ impl Clique {
             state.job = None;
             if state.failure.is_none() {
                 state.completed += 1;
-                (state.arrived, state.is_warned) = (0, false);
+                state.is_warned = false;
             }
             self.signal(&state);
         }
@@ -146,7 +144,7 @@ impl Clique {
 
     /// Waits until collective `number` is complete, and executes tasks of it in the meantime.
     fn wait<'a>(&'a self, state: MutexGuard<'a, State>, number: u64, waiting: Waiting<'_>) -> Result<()> {
-        let signals = self.signals.load(Ordering::Acquire);
+        let signals = self.signals.load(Ordering::Relaxed);
         drop(state);
         waiting.spin(|| self.signals.load(Ordering::Relaxed) != signals);
         let state = self.state();

@@ -34,10 +34,6 @@ impl InProcess {
 }
 
 impl CollectiveEngine for InProcess {
-    fn name(&self) -> &str {
-        "in-process"
-    }
-
     fn clique(&self, key: &CliqueKey) -> Result<Arc<dyn Communicator>> {
         let mut runs = self.runs();
         let run = runs.entry(key.run()).or_default();

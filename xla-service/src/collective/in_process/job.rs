@@ -45,24 +45,24 @@ pub(super) struct Job {
 impl Job {
     /// Creates the job of members in the order of their ranks. Fails if their calls do not fit together.
     pub fn new(members: Vec<Member>, devices: &[usize]) -> Result<Job> {
-        let mut memory = Memory::default();
-        members.iter().for_each(|member| memory.push(&member.memory));
-        let specs: Vec<Arc<CollectiveSpec>> = members.iter().map(|member| member.spec.clone()).collect();
-        let arguments: Vec<MemberArguments> = members.into_iter().map(|member| member.arguments).collect();
-        let spec = specs.first().cloned().ok_or_else(|| Error::internal("a collective has no members"))?;
-        let is_other = |other: &Arc<CollectiveSpec>| !Arc::ptr_eq(other, &spec) && **other != *spec;
-        if let Some(rank) = specs.iter().position(is_other) {
+        let spec = members.first().map(|member| member.spec.clone());
+        let spec = spec.ok_or_else(|| Error::internal("a collective has no members"))?;
+        let is_other = |member: &Member| !Arc::ptr_eq(&member.spec, &spec) && member.spec != spec;
+        if let Some(rank) = members.iter().position(is_other) {
             let (other, first) = (devices[rank], devices[0]);
             return Err(Error::invalid_argument(format!(
                 "device {other} executes another collective than device {first}"
             )));
         }
+        let (memory, arguments): (_, Vec<MemberArguments>) =
+            members.into_iter().map(|member| (member.memory, member.arguments)).unzip();
         match spec.operation() {
             Operation::Broadcast => check_root(&arguments)?,
             Operation::PermuteSlices(pairs) => check_slices(&spec, pairs, &arguments)?,
             _ => {}
         }
         let plan = Plan::new(&spec);
+        let memory = Memory::new(memory);
         Ok(Job { spec, arguments, memory, plan, next: AtomicUsize::new(0), is_stopped: AtomicBool::new(false) })
     }
 

@@ -6,9 +6,9 @@ use std::ptr::NonNull;
 use crate::collective::CollectiveCall;
 
 /// Addresses and sizes of the operands and results of all members.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Memory {
-    members: Vec<[Vec<Span>; 2]>,
+    members: Vec<MemberMemory>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +33,9 @@ pub(super) struct Place {
 }
 
 impl Memory {
-    /// Appends the memory of the member with the next rank.
-    pub fn push(&mut self, call: &MemberMemory) {
-        self.members.push(call.0.clone());
+    /// Combines the memory of the members, in the order of their ranks.
+    pub fn new(members: Vec<MemberMemory>) -> Memory {
+        Memory { members }
     }
 
     /// Returns access to the memory of all members.
@@ -43,7 +43,7 @@ impl Memory {
     /// # Safety
     ///
     /// During the life of the access
-    /// - every member whose memory was pushed waits in the call that it was taken from, so that the borrows of operands
+    /// - every member waits in the call that its memory was taken from, so that the borrows of operands
     ///   and results are live, and
     /// - no two threads access a byte at the same time if one of them writes it.
     pub unsafe fn access(&self) -> Access<'_> {
@@ -69,7 +69,7 @@ pub(super) struct Access<'m>(&'m Memory);
 
 impl<'m> Access<'m> {
     fn pointer(self, kind: usize, place: Place, bytes: usize) -> NonNull<u8> {
-        let span = self.0.members[place.rank][kind][place.array];
+        let span = self.0.members[place.rank].0[kind][place.array];
         let is_inside = place.at.checked_add(bytes).is_some_and(|end| end <= span.bytes);
         assert!(is_inside, "{bytes} bytes at {place:?} are out of bounds of {} bytes", span.bytes);
         // SAFETY: the offset is inside of the memory of the operand or result.
