@@ -1,4 +1,4 @@
-//! Memory of all members of an exchange.
+//! Memory of all members of a collective.
 #![expect(unsafe_code, reason = "a thread accesses the memory of members that wait for it")]
 
 use std::ptr::NonNull;
@@ -45,7 +45,8 @@ impl Memory {
     /// During the life of the access
     /// - every member waits in the call that its memory was taken from, so that the borrows of operands
     ///   and results are live, and
-    /// - no two threads access a byte at the same time if one of them writes it.
+    /// - no two threads access a byte at the same time if one of them writes it, and
+    /// - no slice that [`Access::operand`] returned is used after a write to its bytes.
     pub unsafe fn access(&self) -> Access<'_> {
         Access(self)
     }
@@ -78,8 +79,8 @@ impl<'m> Access<'m> {
 
     /// Returns bytes of an operand. They must not be used after a write to the same bytes.
     pub fn operand(self, place: Place, bytes: usize) -> &'m [u8] {
-        // SAFETY: the range is in bounds, the operand is borrowed while the access exists (`Memory::access`), and no
-        // other thread writes it.
+        // SAFETY: the range is in bounds, and the operand is borrowed while the access exists. The slice is not used after
+        // a write to its bytes, and no other thread writes them meanwhile (all by `Memory::access`).
         unsafe { std::slice::from_raw_parts(self.pointer(0, place, bytes).as_ptr(), bytes) }
     }
 
@@ -96,9 +97,10 @@ impl<'m> Access<'m> {
     /// Writes bytes to a result.
     pub fn write(self, result: Place, bytes: &[u8]) {
         let to = self.pointer(1, result, bytes.len());
-        // SAFETY: the range is in bounds and borrowed while the access exists (`Memory::access`). `copy` permits an
-        // overlap.
-        unsafe { std::ptr::copy(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
+        // SAFETY: the range is in bounds and borrowed while the access exists (`Memory::access`). `bytes` is disjoint from
+        // it: memory of results is accessed only by pointers and by slices of `Access::operand`, and the caller may not
+        // use such a slice after a write to its bytes.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
     /// Writes zero bytes to a result.
