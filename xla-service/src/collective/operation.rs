@@ -165,6 +165,19 @@ impl CollectiveSpec {
         }
     }
 
+    /// Whether two reducing collectives have different reducers that cannot be compared, and are equal otherwise.
+    pub(super) fn differs_only_in_reducer(&self, other: &CollectiveSpec) -> bool {
+        let operations = (&self.operation, &other.operation);
+        let is_equal_otherwise = match operations {
+            (Operation::AllReduce(a), Operation::AllReduce(b))
+            | (Operation::ReduceScatter(a), Operation::ReduceScatter(b)) => {
+                a != b && (a.operation, a.accumulator) == (b.operation, b.accumulator)
+            }
+            _ => false,
+        };
+        is_equal_otherwise && self.arrays == other.arrays && self.members == other.members
+    }
+
     fn check_arrays(&self) -> Result<()> {
         let (name, count, members) = (self.name(), self.arrays.len(), self.members);
         let expected = match self.operation {
@@ -241,6 +254,11 @@ mod tests {
         assert_eq!(error(Operation::Barrier, vec![part(1)]), "barrier needs 0 operands, it has 1");
         assert_eq!(error(Operation::RaggedAllToAll, vec![part(1)]), "ragged-all-to-all needs 2 operands, it has 1");
         assert_eq!(error(Operation::AllToAllTuple, vec![part(1); 2]), "all-to-all needs 3 operands, it has 2");
+        let rows = |inner, element_type| Part { element_type, outer: 2, inner };
+        for other in [rows(4, ElementType::F32), rows(3, ElementType::S32)] {
+            let text = error(Operation::RaggedAllToAll, vec![rows(3, ElementType::F32), other]);
+            assert_eq!(text, "the rows of ragged-all-to-all differ in size or type");
+        }
         let different = vec![part(1), part(1), part(2)];
         assert_eq!(error(Operation::AllToAllTuple, different), "the operands of all-to-all differ in size or type");
         let large = error(Operation::AllGather, vec![part(1), part(usize::MAX / 8)]);

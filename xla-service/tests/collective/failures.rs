@@ -1,4 +1,4 @@
-//! Waits that fail: time-outs, aborts, cancellation, panics; and many repetitions.
+//! Waits that fail: time-outs, aborts, cancellation, panics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -125,7 +125,7 @@ fn cancellation_ends_the_wait_of_all_members() {
         for wait in waits {
             let error = wait.join().unwrap().unwrap_err();
             assert!(matches!(error, Error::Cancelled(_)), "{error:?}");
-            assert_eq!(error.to_string(), "the run was cancelled at %collective.1");
+            assert_eq!(error.to_string(), "%collective.1: the run was cancelled");
         }
     });
     assert!(start.elapsed() < PROMPT);
@@ -184,6 +184,18 @@ fn members_of_different_collectives_are_errors() {
     });
     let expected = "%collective.1: device 9 executes another collective than device 7";
     assert_eq!(errors, [expected; 2]);
+}
+
+#[test]
+fn members_with_separate_reducers_are_errors() {
+    let reduction =
+        || Reduction { operation: None, accumulator: ElementType::S32, reducer: Arc::new(Faulty::default()) };
+    let (engine, key) = (InProcess::default(), &key(RunKey::next(), &[7, 9]));
+    let errors = on_threads(2, |rank| {
+        let (spec, member) = (all_reduce(reduction(), 1, 2), Member::new(vec![vec![0; 4]]));
+        execute_member(&engine, key, rank, &spec, &member).unwrap_err().to_string()
+    });
+    assert_eq!(errors, ["%collective.1: devices 7 and 9 have separate reducers: a group must share one"; 2]);
 }
 
 #[test]

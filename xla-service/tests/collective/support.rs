@@ -92,7 +92,7 @@ pub fn execute(spec: &Arc<CollectiveSpec>, members: &[Member], random: &mut Rand
     results.into_iter().collect()
 }
 
-/// Executes a collective as one member. Results have random initial bytes.
+/// Executes a collective as one member. The initial bytes of results are `0xa5`.
 pub fn execute_member(
     engine: &InProcess,
     key: &CliqueKey,

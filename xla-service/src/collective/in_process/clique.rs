@@ -178,7 +178,13 @@ impl Clique {
                     state = self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
                     state.asleep -= 1;
                 }
-                Wait::Warned => state.is_warned = true,
+                Wait::Warn(text) => {
+                    state.is_warned = true;
+                    // A subscriber may execute any code, also another collective.
+                    drop(state);
+                    tracing::warn!("{text}");
+                    state = self.state();
+                }
                 Wait::Failed(error) => drop(self.fail(&mut state, error)),
             }
         }

@@ -50,9 +50,10 @@ impl Job {
         let is_other = |member: &Member| !Arc::ptr_eq(&member.spec, &spec) && member.spec != spec;
         if let Some(rank) = members.iter().position(is_other) {
             let (other, first) = (devices[rank], devices[0]);
-            return Err(Error::invalid_argument(format!(
-                "device {other} executes another collective than device {first}"
-            )));
+            return Err(Error::invalid_argument(match members[rank].spec.differs_only_in_reducer(&spec) {
+                true => format!("devices {first} and {other} have separate reducers: a group must share one"),
+                false => format!("device {other} executes another collective than device {first}"),
+            }));
         }
         let (memory, arguments): (_, Vec<MemberArguments>) =
             members.into_iter().map(|member| (member.memory, member.arguments)).unzip();

@@ -43,8 +43,8 @@ pub(super) enum Phase {
 pub(super) enum Wait {
     /// Sleep for this time.
     For(Duration),
-    /// A warning was written.
-    Warned,
+    /// Write this warning.
+    Warn(String),
     /// The wait has failed.
     Failed(Error),
 }
@@ -74,18 +74,14 @@ impl<'a> Waiting<'a> {
         self.cancel
     }
 
-    fn cancelled(&self) -> Error {
-        Error::cancelled(format!("the run was cancelled at {}", self.key.instruction()))
-    }
-
     /// Returns the next step of the wait.
     pub fn next(&self, phase: Phase, has_arrived: impl Fn(usize) -> bool) -> Wait {
         let pause = if self.cancel.can_cancel() { CANCEL_POLL } else { self.timeouts.end };
-        let is_cancelled = self.cancel.is_cancelled();
+        if let (Phase::Working | Phase::Gathering { .. }, Err(error)) = (phase, self.cancel.check()) {
+            return Wait::Failed(error.context(self.key.instruction()));
+        }
         let is_warned = match phase {
-            Phase::Ending => return Wait::For(pause),
-            Phase::Working | Phase::Gathering { .. } if is_cancelled => return Wait::Failed(self.cancelled()),
-            Phase::Working => return Wait::For(pause),
+            Phase::Ending | Phase::Working => return Wait::For(pause),
             Phase::Gathering { is_warned } => is_warned,
         };
         let waited = self.since.elapsed();
@@ -93,8 +89,7 @@ impl<'a> Waiting<'a> {
             return Wait::Failed(timeout(describe(self.key, waited, has_arrived)));
         }
         if waited >= self.timeouts.warn && !is_warned {
-            tracing::warn!("{}", describe(self.key, waited, has_arrived));
-            return Wait::Warned;
+            return Wait::Warn(describe(self.key, waited, has_arrived));
         }
         let deadline = if is_warned { self.timeouts.end } else { self.timeouts.warn.min(self.timeouts.end) };
         Wait::For(pause.min(deadline - waited))
