@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use xla_hlo::{Error, Result};
 
-/// Identity of one launch. All devices of the launch use the same key, also those of other processes.
+/// Identity of one launch. All devices of the launch use the same key, also those of other processes. Runs of an engine
+/// that are live at the same time have different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunKey(pub u64);
 
 impl RunKey {
-    /// Returns a key that no other launch of this process has.
+    /// Returns a key that this function has not returned before in this process.
     pub fn next() -> RunKey {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         RunKey(NEXT.fetch_add(1, Ordering::Relaxed))
