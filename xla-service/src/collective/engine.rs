@@ -16,7 +16,7 @@ use super::key::{CliqueKey, RunKey};
 /// - Members that request equal keys communicate with each other. Members of different keys never do.
 /// - An aborted run stays aborted until [`CollectiveEngine::finish`]: members that wait and members that arrive later
 ///   receive a copy of the first error within one second.
-/// - Two live runs of an engine have different keys. A run is live until [`CollectiveEngine::finish`], which is the last
+/// - Two live runs of an engine have different keys. A run is live until [`CollectiveEngine::finish`]. This is the last
 ///   call with its key: a later `clique` or `abort` would begin another run.
 /// - All methods may be called from any thread, also while other threads wait in [`Communicator::run`].
 pub trait CollectiveEngine: fmt::Debug + Send + Sync {

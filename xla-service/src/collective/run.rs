@@ -10,7 +10,7 @@ use super::key::{CliqueKey, InstructionKey, RunKey};
 
 /// One launch of a program over several devices: its key, and the failure of the first device that failed.
 ///
-/// Dropping it releases the engine's resources, so the programs of all local devices share it until they end, and nothing
+/// Dropping it releases the engine's resources, so the programs of all local devices share it until they end. Nothing
 /// aborts the run later.
 #[derive(Debug)]
 pub struct CollectiveRun {

@@ -79,8 +79,8 @@ impl<'m> Access<'m> {
 
     /// Returns bytes of an operand. They must not be used after a write to the same bytes.
     pub fn operand(self, place: Place, bytes: usize) -> &'m [u8] {
-        // SAFETY: the range is in bounds, and the operand is borrowed while the access exists. The slice is not used after
-        // a write to its bytes, and no other thread writes them meanwhile (all by `Memory::access`).
+        // SAFETY: the range is in bounds, and the operand is borrowed while the access exists. The slice is not used
+        // after a write to its bytes, and no other thread writes them meanwhile (all by `Memory::access`).
         unsafe { std::slice::from_raw_parts(self.pointer(0, place, bytes).as_ptr(), bytes) }
     }
 
@@ -97,9 +97,9 @@ impl<'m> Access<'m> {
     /// Writes bytes to a result.
     pub fn write(self, result: Place, bytes: &[u8]) {
         let to = self.pointer(1, result, bytes.len());
-        // SAFETY: the range is in bounds and borrowed while the access exists (`Memory::access`). `bytes` is disjoint from
-        // it: memory of results is accessed only by pointers and by slices of `Access::operand`, and the caller may not
-        // use such a slice after a write to its bytes.
+        // SAFETY: the range is in bounds and borrowed while the access exists (`Memory::access`). `bytes` is disjoint
+        // from it: only slices of `Access::operand` can share memory with a result, and they may not be used after a
+        // write to their bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 

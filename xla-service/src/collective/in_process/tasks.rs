@@ -71,8 +71,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Reduces the elements `range` of all operands. `store` receives the reduced bytes in `block`, with their offset in
-    /// the operand.
+    /// Reduces the elements `range` of all operands. `store` receives the reduced bytes, stored in `block`, with their
+    /// offset in the operand.
     fn reduce(
         &self,
         reduction: &Reduction,
