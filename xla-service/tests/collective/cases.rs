@@ -170,6 +170,11 @@ impl Case {
         Case { module, groups, collective, kind }
     }
 
+    /// Whether the collective computes. The bits of its NaNs are unspecified; all other collectives copy.
+    pub fn is_reduction(&self) -> bool {
+        matches!(self.kind, Kind::AllReduce | Kind::ReduceScatter)
+    }
+
     /// Returns shapes of the parameters.
     pub fn parameters(&self) -> Vec<ArrayShape> {
         let entry = self.module.entry();

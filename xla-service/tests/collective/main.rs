@@ -3,6 +3,7 @@
 mod agrees;
 mod cases;
 mod failures;
+mod moves;
 mod repetitions;
 mod sizes;
 mod support;

@@ -101,19 +101,21 @@ fn sums_of_many_small_floats_are_equal_to_those_of_few() {
     }
 }
 
-/// Executes a collective whose results are stored over its operands.
-fn execute_in_place(spec: &Arc<CollectiveSpec>, values: &mut [Vec<u8>], arguments: &MemberArguments) {
+/// Executes a collective whose results are stored over the initial values, its last operands.
+pub fn execute_in_place(spec: &Arc<CollectiveSpec>, members: &mut [Member]) {
     let (engine, run) = (InProcess::default(), RunKey::next());
-    let devices: Vec<usize> = (0..values.len()).collect();
-    let clique = engine.clique(&key(run, &devices)).unwrap();
+    let devices: Vec<usize> = (0..members.len()).collect();
+    let clique = &engine.clique(&key(run, &devices)).unwrap();
     std::thread::scope(|scope| {
-        for (rank, bytes) in values.iter_mut().enumerate() {
-            let clique = &clique;
+        for (rank, member) in members.iter_mut().enumerate() {
             scope.spawn(move || {
-                let target = Target::from(&mut bytes[..]);
-                // SAFETY: the source is an operand of this call alone.
-                let (operands, results) = (vec![unsafe { target.as_source() }], vec![target]);
-                let (arguments, cancel) = (arguments.clone(), &CancelToken::never());
+                let inputs = member.operands.len() - spec.result_bytes().count();
+                let (inputs, initial) = member.operands.split_at_mut(inputs);
+                let results: Vec<Target<'_>> = initial.iter_mut().map(|bytes| Target::from(&mut bytes[..])).collect();
+                // SAFETY: each source is an operand of this call alone.
+                let initial = results.iter().map(|target| unsafe { target.as_source() });
+                let operands = inputs.iter().map(|bytes| Source::from(&bytes[..])).chain(initial).collect();
+                let (arguments, cancel) = (member.arguments.clone(), &CancelToken::never());
                 clique.run(rank, CollectiveCall { spec, operands, results, arguments, cancel }).unwrap();
             });
         }
@@ -126,13 +128,16 @@ fn results_may_be_stored_over_operands() {
     for count in COUNTS {
         let values: Vec<Vec<f32>> = (0..4).map(|_| numbers(count, random)).collect();
         let part = Part::whole(ElementType::F32, count);
-        let mut sums: Vec<Vec<u8>> = values.iter().map(|values| bytes(values)).collect();
-        let mut copies = sums.clone();
-        execute_in_place(&spec(Operation::AllReduce(sum()), part, 4), &mut sums, &MemberArguments::None);
+        let members = |arguments: MemberArguments| -> Vec<Member> {
+            let member = |values| Member { operands: vec![bytes(values)], arguments: arguments.clone() };
+            values.iter().map(|values| member(values)).collect()
+        };
+        let (mut sums, mut copies) = (members(MemberArguments::None), members(MemberArguments::Root(2)));
+        execute_in_place(&spec(Operation::AllReduce(sum()), part, 4), &mut sums);
         let expected = bytes(&(0..count).map(|i| sum_of(&values, i)).collect::<Vec<f32>>());
-        assert!(sums.iter().all(|sum| *sum == expected), "{count} elements");
-        execute_in_place(&spec(Operation::Broadcast, part, 4), &mut copies, &MemberArguments::Root(2));
-        assert!(copies.iter().all(|copy| *copy == bytes(&values[2])), "{count} elements");
+        assert!(sums.iter().all(|sum| sum.operands[0] == expected), "{count} elements");
+        execute_in_place(&spec(Operation::Broadcast, part, 4), &mut copies);
+        assert!(copies.iter().all(|copy| copy.operands[0] == bytes(&values[2])), "{count} elements");
     }
 }
 
@@ -152,6 +157,35 @@ fn error(operation: Operation, operand: Option<&[u8]>) -> String {
     };
     let clique = InProcess::default().clique(&key(RunKey::next(), &[5])).unwrap();
     clique.run(0, call).unwrap_err().message().to_string()
+}
+
+/// Returns the error of a permute of 500 arrays of eight bytes over one device, whose results start at these offsets.
+fn overlap(offset: impl Fn(usize) -> usize) -> String {
+    let parts = vec![Part::whole(ElementType::F32, 2); 500];
+    let spec = &Arc::new(CollectiveSpec::new(Operation::Permute(vec![]), parts, 1).unwrap());
+    let mut memory = vec![0; 8000];
+    let start = Target::from(&mut memory[..]).start();
+    // SAFETY: the regions are in bounds of the memory. The call fails before it accesses them.
+    let target = |i| unsafe { Target::from_raw(start.add(offset(i)), 8) };
+    // SAFETY: as above.
+    let source = |i: usize| unsafe { Source::from_raw(start.add(8 * i), 8) };
+    let (operands, results) = ((0..500).map(source).collect(), (0..500).map(target).collect());
+    let (arguments, cancel) = (MemberArguments::None, &CancelToken::never());
+    let clique = InProcess::default().clique(&key(RunKey::next(), &[5])).unwrap();
+    let error = clique.run(0, CollectiveCall { spec, operands, results, arguments, cancel }).unwrap_err();
+    error.message().to_string()
+}
+
+#[test]
+fn overlaps_among_many_arrays_are_errors() {
+    // Operands are in the first half of the memory, results in the second one in reverse order.
+    let reverse = |i: usize| 8 * (999 - i);
+    let results = overlap(|i| if i == 7 { reverse(300) + 4 } else { reverse(i) });
+    assert_eq!(results, "%collective.1: results 7 and 300 of collective-permute overlap in memory");
+    let operand = overlap(|i| if i == 499 { 8 * 499 } else { reverse(i) });
+    assert_eq!(operand, "%collective.1: operand 499 and result 499 of collective-permute overlap in memory");
+    let operands = overlap(|i| if i == 3 { 8 * 123 + 4 } else { reverse(i) });
+    assert_eq!(operands, "%collective.1: operand 123 and result 3 of collective-permute overlap in memory");
 }
 
 #[test]
