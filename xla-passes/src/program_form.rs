@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use xla_hlo::sdy::{self, target};
-use xla_hlo::{CompId, InstrId, LeafSharding, Module, Op, Result, Sharding, ShardingKind};
+use xla_hlo::sdy::{self, TensorSharding};
+use xla_hlo::{CompId, InstrId, LeafSharding, Module, Op, Sharding, ShardingKind};
+
+use crate::join::rewrite::{is_edge, says_only};
 
 /// Form of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,70 +59,61 @@ impl fmt::Display for GlobalValues {
 ///   partition id or exchanges values across partitions, or the module is scheduled, as XLA prints it after
 ///   partitioning. Shardings that such a program retains describe its arguments and results;
 /// - `PerDevice` also for partitions without shardings and side effects, where all devices compute the same values;
-/// - `Global` for all others, and for programs with boundaries of manual computations.
+/// - `Global` for all others, for programs with boundaries of manual computations, and for a sharding that cannot be
+///   read, which [`join`](crate::join) reports if it needs it.
 ///
-/// Fails if a sharding cannot be read.
-pub fn program_form(module: &Module) -> Result<ProgramForm> {
+/// Only computations that the entry reaches count.
+pub fn program_form(module: &Module) -> ProgramForm {
     let attributes = module.attributes();
     let (replicas, partitions) = (attributes.replica_count, attributes.num_partitions);
-    let instructions = || module.ids().flat_map(|c| module[c].ids().map(move |i| (c, i)));
+    let reached = module.reachable();
+    let instructions = || reached.iter().flat_map(|&c| module[c].ids().map(move |i| (c, i)));
     let ops = || instructions().map(|(c, i)| module[c][i].op());
     if partitions <= 1 && (replicas <= 1 || !ops().any(|op| matches!(op, Op::Collective(_)))) {
-        return Ok(ProgramForm::OneDevice);
+        return ProgramForm::OneDevice;
     }
     let global = |(c, i): (CompId, InstrId), cause| {
         let (instruction, computation) = (module[c][i].name().to_string(), module[c].name().to_string());
-        Ok(ProgramForm::Global(GlobalValues { instruction, computation, cause }))
+        ProgramForm::Global(GlobalValues { instruction, computation, cause })
     };
     if let Some(at) = instructions().find(|&(c, i)| is_boundary(module[c][i].op())) {
         return global(at, GlobalCause::Boundary);
     }
     let is_partitioned = || ops().any(|op| matches!(op, Op::Collective(op) if op.crosses_partitions()));
     if partitions <= 1 || attributes.is_scheduled || is_partitioned() {
-        return Ok(ProgramForm::PerDevice);
+        return ProgramForm::PerDevice;
     }
-    for (c, i) in instructions() {
-        if is_split(module, c, i)? {
-            return global((c, i), GlobalCause::Sharding);
-        }
+    if let Some(at) = instructions().find(|&(c, i)| is_split(module, c, i)) {
+        return global(at, GlobalCause::Sharding);
     }
     match instructions().find(|&(c, i)| has_effect(module[c][i].op())) {
         Some(at) => global(at, GlobalCause::Effect),
-        None => Ok(ProgramForm::PerDevice),
+        None => ProgramForm::PerDevice,
     }
 }
 
 /// Whether an operation exists only for shardings of global values.
 fn is_boundary(op: &Op) -> bool {
-    const TARGETS: [&str; 9] = [
-        target::CONSTRAINT,
-        target::FUNCTION_RESULT,
-        target::GLOBAL_TO_LOCAL,
-        target::LOCAL_TO_GLOBAL,
-        target::GROUP,
-        target::BARRIER,
-        target::DATA_FLOW_EDGE,
-        target::FULL_TO_SHARD,
-        target::SHARD_TO_FULL,
-    ];
-    matches!(op, Op::CustomCall(call) if TARGETS.contains(&call.target.as_str()))
+    matches!(op, Op::CustomCall(call) if says_only(&call.target) || is_edge(&call.target))
 }
 
-/// Whether an instruction states a sharding that splits its value or stores it on some devices only.
-fn is_split(module: &Module, computation: CompId, id: InstrId) -> Result<bool> {
-    let Some(annotations) = module[computation][id].annotations() else { return Ok(false) };
+/// Whether an instruction states a sharding that splits its value or stores it on some devices only, or one that cannot
+/// be read.
+fn is_split(module: &Module, computation: CompId, id: InstrId) -> bool {
+    let Some(annotations) = module[computation][id].annotations() else { return false };
     if annotations.frontend_attributes.contains_key(sdy::attribute::SHARDING) {
-        let stated = sdy::shardings(module, computation, id)?.unwrap_or_default();
-        return Ok(stated.iter().any(|s| !s.unreduced.is_empty() || s.dims.iter().any(|dim| !dim.axes.is_empty())));
+        let Ok(stated) = sdy::shardings(module, computation, id) else { return true };
+        let is_split = |s: &TensorSharding| !s.unreduced.is_empty() || s.dims.iter().any(|dim| !dim.axes.is_empty());
+        return stated.iter().flatten().any(is_split);
     }
     let is_whole = |leaf: &LeafSharding| {
         matches!(leaf.kind, ShardingKind::Replicated | ShardingKind::Manual | ShardingKind::Unknown)
     };
-    Ok(match &annotations.sharding {
+    match &annotations.sharding {
         None => false,
         Some(Sharding::Leaf(leaf)) => !is_whole(leaf),
         Some(Sharding::Tuple(leaves)) => !leaves.iter().all(is_whole),
-    })
+    }
 }
 
 /// Whether an operation has, or may have, an effect that depends on the number of devices that execute it.

@@ -1,7 +1,5 @@
 //! Rejects, at compile time, transfers to the host and, in modules for one device, collectives among several.
 
-use std::collections::HashSet;
-
 use xla_hlo::{Error, Module, Op, Result, ResultExt};
 
 /// Returns the error for operations that send or receive data.
@@ -12,18 +10,11 @@ pub(crate) fn refused(op: &Op) -> Error {
     ))
 }
 
-/// Whether a module is for one device.
-pub(crate) fn is_alone(module: &Module) -> bool {
-    module.attributes().replica_count <= 1 && module.attributes().num_partitions <= 1
-}
-
 /// Rejects transfers, and collectives of a module for one device that need others, in all computations that the entry
 /// reaches.
 pub(crate) fn refuse(module: &Module) -> Result<()> {
-    let is_alone = is_alone(module);
-    let mut reached = HashSet::from([module.entry_id()]);
-    let mut stack = vec![module.entry_id()];
-    while let Some(id) = stack.pop() {
+    let is_alone = module.is_for_one_device();
+    for id in module.reachable() {
         let computation = &module[id];
         for (instruction, found) in computation.iter() {
             let checked = match found.op() {
@@ -35,7 +26,6 @@ pub(crate) fn refuse(module: &Module) -> Result<()> {
             };
             checked.context(|| format!("%{} of {}", found.name(), computation.name()))?;
         }
-        stack.extend(module.callees(id).into_iter().filter(|&callee| reached.insert(callee)));
     }
     Ok(())
 }

@@ -10,8 +10,7 @@ use xla_hlo::{Computation, ElementType, Error, InstrId, Literal, Module, Result,
 
 use crate::cancel::CancelToken;
 use crate::collective::{
-    CollectiveCall, CollectiveRun, CollectiveSpec, InstructionKey, MemberArguments, Operation, Part, RunKey, Source,
-    Target,
+    CollectiveCall, CollectiveRun, CollectiveSpec, InstructionKey, MemberArguments, Operation, Part, Source, Target,
 };
 use crate::signature::{group, ungroup};
 use crate::workers::blocking;
@@ -43,11 +42,6 @@ impl LogicalDevice {
     /// Returns the partition that the device runs; result of `partition-id`.
     pub fn partition(&self) -> usize {
         self.id % self.grid.partitions
-    }
-
-    /// Returns the key of the launch, equal on all of its devices.
-    pub fn run_key(&self) -> RunKey {
-        self.run.key()
     }
 
     /// Returns the launch, which creates communicators for backends that execute collectives themselves.

@@ -83,15 +83,21 @@ impl Module {
         &mut self.attributes
     }
 
+    /// Whether the program is for one device: one replica of one partition.
+    pub fn is_for_one_device(&self) -> bool {
+        self.attributes.replica_count <= 1 && self.attributes.num_partitions <= 1
+    }
+
     /// Checks that the program is for one device. Otherwise fails with [`Error::Unimplemented`]; `what` names the
     /// operation that needs several.
     pub fn expect_one_device(&self, what: &str) -> Result<()> {
-        match (self.attributes.replica_count.max(1), self.attributes.num_partitions.max(1)) {
-            (1, 1) => Ok(()),
-            (replicas, partitions) => Err(Error::unimplemented(format!(
-                "{what} among several devices cannot be run ({replicas} replicas and {partitions} partitions)"
-            ))),
+        if self.is_for_one_device() {
+            return Ok(());
         }
+        let (replicas, partitions) = (self.attributes.replica_count.max(1), self.attributes.num_partitions.max(1));
+        Err(Error::unimplemented(format!(
+            "{what} among several devices cannot be run ({replicas} replicas and {partitions} partitions)"
+        )))
     }
 
     /// Returns the entry's id. Panics if none was set yet: builders and the parser always set it.
@@ -236,6 +242,23 @@ impl Module {
             }
         }
         order
+    }
+
+    /// Returns the computations that the entry reaches through calls, each once, beginning with the entry.
+    pub fn reachable(&self) -> Vec<CompId> {
+        let mut reached: Vec<CompId> = self.entry.into_iter().collect();
+        let mut seen = SecondaryMap::<CompId, bool>::new(false);
+        let mut next = 0;
+        while let Some(&id) = reached.get(next) {
+            seen[id] = true;
+            for callee in self.callees(id) {
+                if !std::mem::replace(&mut seen[callee], true) {
+                    reached.push(callee);
+                }
+            }
+            next += 1;
+        }
+        reached
     }
 
     fn callees_if_new(&self, id: CompId, seen: &mut SecondaryMap<CompId, bool>) -> Option<Vec<CompId>> {

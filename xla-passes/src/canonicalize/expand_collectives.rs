@@ -21,7 +21,7 @@ impl Pass for ExpandCollectives {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        let is_alone = module.attributes().replica_count <= 1 && module.attributes().num_partitions <= 1;
+        let is_alone = module.is_for_one_device();
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             for collective in collectives(module, id, is_alone).into_iter().filter(|_| cx.allow_rewrite(self.name())) {

@@ -20,21 +20,8 @@ mod edges;
 mod entry;
 mod lanes;
 mod propagate;
-mod rewrite;
+pub(crate) mod rewrite;
 mod spread;
-
-use xla_hlo::{Module, Op};
 
 pub use entry::{Joined, join_devices};
 pub use spread::Spread;
-
-/// Whether devices share a program's work or communicate, so that it must be joined to run on one device. Replicas that
-/// do neither run it independently.
-pub fn is_for_several_devices(module: &Module) -> bool {
-    let (replicas, partitions) = (module.attributes().replica_count, module.attributes().num_partitions);
-    let sends = || {
-        let ops = module.ids().flat_map(|id| module[id].iter()).map(|(_, instruction)| instruction.op());
-        ops.into_iter().any(|op| matches!(op, Op::Collective(_)))
-    };
-    partitions > 1 || replicas > 1 && sends()
-}

@@ -200,13 +200,13 @@ fn unshard(annotations: &mut Annotations) {
 }
 
 /// Whether a custom call only annotates the split of its operand.
-fn says_only(name: &str) -> bool {
+pub(crate) fn says_only(name: &str) -> bool {
     [target::CONSTRAINT, target::FUNCTION_RESULT, target::GROUP, target::BARRIER, target::DATA_FLOW_EDGE]
         .contains(&name)
 }
 
 /// Whether a custom call is the boundary of a manual computation.
-fn is_edge(name: &str) -> bool {
+pub(crate) fn is_edge(name: &str) -> bool {
     [target::GLOBAL_TO_LOCAL, target::LOCAL_TO_GLOBAL, target::FULL_TO_SHARD, target::SHARD_TO_FULL].contains(&name)
 }
 

@@ -11,10 +11,9 @@ fn forms_of_programs() {
         let (name, text) = case.split_once('\n').unwrap();
         let module = parse_module(text).and_then(VerifiedModule::new).unwrap_or_else(|e| panic!("case {name}: {e}"));
         let form = match program_form(&module) {
-            Ok(ProgramForm::OneDevice) => "one device".to_string(),
-            Ok(ProgramForm::PerDevice) => "per device".to_string(),
-            Ok(ProgramForm::Global(values)) => format!("global: {values}"),
-            Err(error) => format!("error: {error}"),
+            ProgramForm::OneDevice => "one device".to_string(),
+            ProgramForm::PerDevice => "per device".to_string(),
+            ProgramForm::Global(values) => format!("global: {values}"),
         };
         report += &format!("{name}: {form}\n");
     }

@@ -2,11 +2,12 @@
 //! program.
 
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, VerifiedModule, eval, text};
-use xla_passes::join::{Joined, is_for_several_devices, join_devices};
+use xla_passes::join::{Joined, join_devices};
+use xla_passes::{ProgramForm, program_form};
 
 fn joined(text: &str) -> Result<Joined> {
     let module = VerifiedModule::new(text::parse_module(text)?)?;
-    assert!(is_for_several_devices(&module));
+    assert_ne!(program_form(&module), ProgramForm::OneDevice);
     join_devices(&module)
 }
 

@@ -140,7 +140,7 @@ impl Client {
     /// the client.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         forked::check()?;
-        let reason = match program_form(module)? {
+        let reason = match protect(|| Ok(program_form(module)))? {
             ProgramForm::OneDevice => return self.compile_for_one(module, options),
             ProgramForm::PerDevice if self.0.compiler.has_collectives() => {
                 return self.compile_per_device(module, options);

@@ -78,7 +78,7 @@ impl SequenceBuilder<'_> {
 
     /// Builds the thunk of a collective, of the number of a replica or of that of a partition.
     fn collective(&mut self, computation: CompId, id: InstrId, op: &Collective) -> Result<Thunk> {
-        if device_only::is_alone(self.module) || !self.lowering.has_collectives() {
+        if self.module.is_for_one_device() || !self.lowering.has_collectives() {
             op.on_one_device(self.module, &self.module[computation].operand_shapes(id))?;
             return self.lowered(computation, id);
         }

@@ -7,7 +7,6 @@ use xla_hlo::{Module, Result};
 use super::sequence::can_be_recorded;
 use super::{ExecutionBuffers, Launcher, StreamPool, Thunk, ThunkKind, ThunkProgram, ThunkSequence, execute};
 use crate::compiler::OptimizedModule;
-use crate::device_only::is_alone;
 use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis, SerializeExecutable};
 use crate::executor::DeviceMemory;
 use crate::serialized;
@@ -80,7 +79,7 @@ impl Executable for ThunkExecutable {
 
     fn serializer(&self) -> Option<&dyn SerializeExecutable> {
         // The serialised form of a module lacks the numbers of replicas and partitions.
-        (self.platform.is_some() && is_alone(&self.module)).then_some(self)
+        (self.platform.is_some() && self.module.is_for_one_device()).then_some(self)
     }
 
     fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {

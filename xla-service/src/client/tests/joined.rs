@@ -73,3 +73,21 @@ fn errors_reach_every_device() {
         }
     }
 }
+
+#[test]
+fn a_sharding_that_cannot_be_read_is_an_error_only_if_the_join_reads_it() {
+    let compile = |text: &str| {
+        let client = client_of(2);
+        let module = VerifiedModule::new(xla_hlo::text::parse_module(text).unwrap()).unwrap();
+        client.compile(&module, &CompileOptions::default()).map(|_| client.joined_programs())
+    };
+    let bad = "frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@mesh\"}";
+    let inner = format!(
+        "HloModule m, num_partitions=2\nstep {{\n a = f32[4] parameter(0)\n ROOT b = f32[4] tanh(a)\n}}\n\
+         test {{\n a = f32[4] parameter(0)\n ROOT p = pred[] constant(false), {bad}\n}}\n\
+         ENTRY main {{\n x = f32[4] parameter(0)\n ROOT y = f32[4] while(x), condition=test, body=step\n}}"
+    );
+    assert_eq!(compile(&inner).unwrap(), 1);
+    let entry = format!("HloModule m, num_partitions=2\nENTRY main {{\n ROOT x = f32[4] parameter(0), {bad}\n}}");
+    assert_eq!(message(compile(&entry)), "%x: expected `,` at byte 19 of a sharding, found \"\"");
+}

@@ -86,7 +86,7 @@ fn results_are_those_of_the_evaluator_over_the_grid() {
         for text in modules(&fs::read_to_string(file).unwrap()) {
             // Programs that the verifier refuses, and programs of one device.
             let Ok(module) = verified(&text) else { continue };
-            if !matches!(program_form(&module), Ok(ProgramForm::PerDevice)) {
+            if program_form(&module) != ProgramForm::PerDevice {
                 continue;
             }
             let devices = Grid::of(&module).unwrap().device_count();
