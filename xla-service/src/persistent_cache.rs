@@ -148,6 +148,8 @@ impl Hasher for Cryptographic {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -167,6 +169,16 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         assert_eq!(own_file().map(|path| path.canonicalize().unwrap()), Some(program.canonicalize().unwrap()));
         assert!(build_identity().contains(&contents_identity(&program).unwrap()), "{}", build_identity());
+    }
+
+    #[test]
+    fn programs_for_other_numbers_of_devices_have_other_keys() {
+        let key = |header: &str| {
+            let text = format!("HloModule m{header}\nENTRY main {{ ROOT x = f32[2] parameter(0) }}");
+            module_key(&xla_hlo::text::parse_module(&text).unwrap())
+        };
+        let keys = ["", ", replica_count=2", ", num_partitions=2", ", replica_count=2, num_partitions=2"].map(key);
+        assert_eq!(HashSet::from(keys).len(), 4);
     }
 
     #[test]

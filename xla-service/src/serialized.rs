@@ -4,22 +4,26 @@
 //! appends its device code as the second part of the payload.
 //!
 //! ```text
-//! "XLA program\n" | version u32 | platform: length u32, UTF-8 | module: length u64, HloModuleProto
-//!                 | code: length u64, bytes | checksum u64
+//! "XLA program\n" | version u32 | platform: length u32, UTF-8 | replicas u64 | partitions u64
+//!                 | module: length u64, HloModuleProto | code: length u64, bytes | checksum u64
 //! ```
 //!
 //! The code may be machine code, which loading maps into the process or sends to the device. Never load bytes of
 //! unknown origin.
 //!
+//! `HloModuleProto` lacks the numbers of replicas and partitions; 0 for numbers that the header of the module omits.
+//!
 //! Numbers are little-endian; the checksum is FNV-1a (64 bits) over all preceding bytes.
 
-use xla_hlo::{Error, Result, ResultExt, VerifiedModule, proto};
+use xla_hlo::{Error, Module, Result, ResultExt, VerifiedModule, proto};
+use xla_passes::{ProgramForm, program_form};
 
 use crate::compiler::OptimizedModule;
 
 const MAGIC: &[u8] = b"XLA program\n";
-/// Format version. Version 2 added the sizes of results of dynamic size.
-const VERSION: u32 = 2;
+/// Format version. Version 2 added the sizes of results of dynamic size, version 3 the numbers of replicas and
+/// partitions.
+const VERSION: u32 = 3;
 
 /// Serialised program.
 #[derive(Clone, Debug)]
@@ -30,14 +34,33 @@ pub struct SerializedProgram {
     pub code: Vec<u8>,
 }
 
+/// Returns an error for a program that several devices execute together. Loaded programs run on one device, or as
+/// independent replicas.
+pub fn check_independent(module: &Module) -> Result<()> {
+    match program_form(module) {
+        ProgramForm::OneDevice => Ok(()),
+        ProgramForm::PerDevice | ProgramForm::Global(_) => Err(of_several_devices(module.name())),
+    }
+}
+
+/// Returns the error for a program that several devices execute together.
+pub(crate) fn of_several_devices(name: &str) -> Error {
+    Error::unimplemented(format!(
+        "{name} is executed by several devices together; only programs of one device and of independent replicas can \
+         be serialised"
+    ))
+}
+
 /// Serialises a program of a platform.
 pub fn write(platform: &str, module: &OptimizedModule, code: &[u8]) -> Result<Vec<u8>> {
+    let counts = [module.attributes().replica_count, module.attributes().num_partitions];
     let module = proto::serialize_module(module)?;
     let mut bytes = MAGIC.to_vec();
     bytes.extend(VERSION.to_le_bytes());
     let name = u32::try_from(platform.len()).map_err(|_| Error::invalid_argument("the platform's name is too long"))?;
     bytes.extend(name.to_le_bytes());
     bytes.extend(platform.as_bytes());
+    counts.iter().for_each(|count| bytes.extend(count.to_le_bytes()));
     for part in [&module[..], code] {
         bytes.extend((part.len() as u64).to_le_bytes());
         bytes.extend(part);
@@ -56,6 +79,8 @@ pub fn platform_of(bytes: &[u8]) -> Result<String> {
 /// another version or of another platform; the message names the cause.
 pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     let (name, mut rest) = header(bytes)?;
+    let replica_count = u64::from_le_bytes(rest.array()?);
+    let num_partitions = u64::from_le_bytes(rest.array()?);
     let module = u64::from_le_bytes(rest.array()?);
     let module = rest.take(module)?;
     let code = u64::from_le_bytes(rest.array()?);
@@ -69,7 +94,11 @@ pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
             "the serialised program is for platform {name}, not for {platform}"
         )));
     }
-    let module = proto::parse_module(module).and_then(VerifiedModule::new);
+    let module = proto::parse_module(module).and_then(|mut module| {
+        let attributes = module.attributes_mut();
+        (attributes.replica_count, attributes.num_partitions) = (replica_count, num_partitions);
+        VerifiedModule::new(module)
+    });
     let module = module.context(|| "the module of the serialised program")?;
     Ok(SerializedProgram { module: OptimizedModule::new(module), code })
 }
@@ -137,6 +166,31 @@ mod tests {
         assert_eq!(read.module.to_string(), program().to_string());
         assert_eq!(read.code, b"beads");
         assert_eq!(platform_of(&bytes).unwrap(), "abacus");
+    }
+
+    fn optimized(text: &str) -> OptimizedModule {
+        OptimizedModule::new(xla_hlo::text::parse_module(text).and_then(VerifiedModule::new).unwrap())
+    }
+
+    #[test]
+    fn replicas_are_loaded_if_they_are_independent() {
+        let text = "HloModule m, replica_count=2\nENTRY main {\n x = f32[2] parameter(0)\n ROOT y = ";
+        check_independent(&optimized(&format!("{text}f32[2] negate(x)\n}}"))).unwrap();
+        let error = check_independent(&optimized(&format!("{text}u32[] replica-id()\n}}"))).unwrap_err();
+        let expected = "m is executed by several devices together; only programs of one device and of independent \
+                        replicas can be serialised";
+        assert!(matches!(&error, Error::Unimplemented(_)) && error.message() == expected, "{error}");
+    }
+
+    #[test]
+    fn numbers_of_devices_are_kept() {
+        let text = "HloModule gather, replica_count=2, num_partitions=3\nENTRY main {\n x = f32[2] parameter(0)\n \
+                    ROOT y = f32[6] all-gather(x), dimensions={0}, channel_id=1, use_global_device_ids=true, \
+                    replica_groups={{0,1,2},{3,4,5}}\n}";
+        let program = optimized(text);
+        let read = read("abacus", &write("abacus", &program, b"").unwrap()).unwrap();
+        assert_eq!(read.module.to_string(), program.to_string());
+        assert_eq!((read.module.attributes().replica_count, read.module.attributes().num_partitions), (2, 3));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use prost::Message;
 use xla_hlo::ops::Op;
 use xla_hlo::proto::messages::HloModuleProto;
 use xla_hlo::{Error, LeafSharding, Module, ProgramShape, VerifiedModule, proto};
-use xla_service::{CostAnalysis, Executable, Fingerprint, LoadedExecutable, MemoryAnalysis, Signature};
+use xla_service::{CostAnalysis, Executable, Fingerprint, LoadedExecutable, MemoryAnalysis, Signature, serialized};
 
 use super::values::ValueList;
 use crate::abi::kinds;
@@ -108,6 +108,7 @@ impl Compiled {
         Ok(match self {
             Compiled::Loaded(program) => program.serialize()?,
             Compiled::Alone(program) => {
+                serialized::check_independent(program.module())?;
                 let serializer = program.serializer();
                 serializer.ok_or_else(|| Error::unimplemented("the platform cannot serialise programs"))?.serialize()?
             }

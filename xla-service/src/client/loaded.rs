@@ -11,6 +11,7 @@ use super::buffer::Buffer;
 use super::device::{Client, Device, fits, protect};
 use super::shards::Shards;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
+use crate::serialized;
 use crate::signature::Signature;
 use crate::thunks::ThunkSequence;
 
@@ -220,10 +221,10 @@ impl LoadedExecutable {
     }
 
     /// Serialises the program for [`Client::load`], which trusts any machine code in it. [`Error::Unimplemented`] if
-    /// the platform does not support serialisation, and for multi-device programs.
+    /// the platform does not support serialisation, and for programs that several devices execute together.
     pub fn serialize(&self) -> Result<Vec<u8>> {
         if self.is_for_several_devices() {
-            return Err(self.client().cannot("serialise programs of several devices"));
+            return Err(serialized::of_several_devices(self.name()));
         }
         let serializer = self.executable().serializer();
         protect(|| serializer.ok_or_else(|| self.client().cannot("serialise programs"))?.serialize())

@@ -60,6 +60,7 @@ use crate::forked;
 use crate::options::CompileOptions;
 use crate::platform::Platform;
 use crate::registry::PlatformRegistry;
+use crate::serialized;
 use crate::workers::{Workers, host_call};
 use device::{ClientState, DeviceState, protect};
 
@@ -175,14 +176,19 @@ impl Client {
     }
 
     /// Loads a program that [`LoadedExecutable::serialize`] wrote. `Error::Unimplemented` if the platform does not
-    /// support it.
+    /// support it, and for a program that several devices execute together.
     ///
     /// The bytes may contain machine code, which runs unchanged in this process or on the device. Load only bytes from
     /// an origin that may run any program as this user. The checksum detects damaged bytes, not forged ones.
     pub fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<LoadedExecutable> {
         forked::check()?;
         let loader = self.0.compiler.loader().ok_or_else(|| self.cannot("load serialised programs"))?;
-        LoadedExecutable::new(self.clone(), protect(|| loader.load(bytes, options))?)
+        let executable = protect(|| {
+            let executable = loader.load(bytes, options)?;
+            serialized::check_independent(executable.module())?;
+            Ok(executable)
+        });
+        LoadedExecutable::new(self.clone(), executable?)
     }
 }
 

@@ -78,8 +78,7 @@ impl Executable for ThunkExecutable {
     }
 
     fn serializer(&self) -> Option<&dyn SerializeExecutable> {
-        // The serialised form of a module lacks the numbers of replicas and partitions.
-        (self.platform.is_some() && self.module.is_for_one_device()).then_some(self)
+        self.platform.is_some().then_some(self)
     }
 
     fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {

@@ -130,7 +130,11 @@ fn devices_are_numbered_by_their_order_in_the_program() {
         assert_eq!(results, expected);
     }
     assert_eq!(message(program.on_devices(&[1])), "ids is a program for 4 devices, but 1 were given");
-    assert!(message(program.serialize()).contains("cannot serialise programs of several devices"));
+    assert_eq!(
+        message(program.serialize()),
+        "ids is executed by several devices together; only programs of one device and of independent replicas can be \
+         serialised"
+    );
     let error = message(client_of(3).compile(&verified(text).unwrap(), &CompileOptions::default()));
     assert_eq!(error, "ids is a program for 4 devices, but the client has 3");
 }
