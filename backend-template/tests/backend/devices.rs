@@ -21,8 +21,9 @@ fn client(streams: u32) -> Client {
 fn cases_of_the_corpus_run_without_a_join() {
     for streams in [1, 3] {
         let client = client(streams);
-        let mut failures = Vec::new();
-        for case in cases().unwrap() {
+        let (cases, mut failures) = (cases().unwrap(), Vec::new());
+        assert_eq!(cases.len(), 46);
+        for case in cases {
             let outcome = inputs(&case).and_then(|(module, arguments)| run(&client, &module, &arguments));
             match outcome.and_then(|results| differences(&case, &results)) {
                 Ok(differences) => failures.extend(differences.iter().map(|text| format!("{}: {text}", case.name))),

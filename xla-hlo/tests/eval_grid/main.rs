@@ -2,5 +2,6 @@
 
 mod laws;
 mod limits;
+mod modules;
 mod programs;
 mod support;

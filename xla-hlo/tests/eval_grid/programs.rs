@@ -6,21 +6,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::modules::modules;
 use crate::support::{argument, run, value};
-
-/// Returns the modules of a file.
-fn modules(text: &str) -> Vec<String> {
-    let mut modules: Vec<String> = Vec::new();
-    for line in text.lines() {
-        if line.starts_with("HloModule") {
-            modules.push(String::new());
-        }
-        if let Some(module) = modules.last_mut() {
-            *module += &format!("{line}\n");
-        }
-    }
-    modules
-}
 
 #[test]
 fn results_of_programs() {

@@ -11,6 +11,9 @@ use xla_hlo::text::parse_module;
 use super::launches::QUEUED;
 use super::*;
 
+#[path = "../../../../xla-hlo/tests/eval_grid/modules.rs"]
+mod modules;
+
 const DISPATCHES: [Dispatch; 4] = [Dispatch::Inline, Dispatch::Queued, Dispatch::Auto, Dispatch::WhenReady];
 
 fn verified(text: &str) -> Result<VerifiedModule> {
@@ -45,20 +48,6 @@ fn launch(program: &LoadedExecutable, values: &[Vec<Literal>], options: &Execute
     literals.collect()
 }
 
-/// Returns the modules of a file.
-fn modules(text: &str) -> Vec<String> {
-    let mut modules: Vec<String> = Vec::new();
-    for line in text.lines() {
-        if line.starts_with("HloModule") {
-            modules.push(String::new());
-        }
-        if let Some(module) = modules.last_mut() {
-            *module += &format!("{line}\n");
-        }
-    }
-    modules
-}
-
 /// Returns argument `number` of a device: small numbers that differ between devices and elements.
 fn argument(number: usize, device: usize, shape: &ArrayShape) -> Literal {
     let ty = shape.element_type();
@@ -83,7 +72,7 @@ fn results_are_those_of_the_evaluator_over_the_grid() {
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     for file in files {
-        for text in modules(&fs::read_to_string(file).unwrap()) {
+        for text in modules::modules(&fs::read_to_string(file).unwrap()) {
             // Programs that the verifier refuses, and programs of one device.
             let Ok(module) = verified(&text) else { continue };
             if program_form(&module) != ProgramForm::PerDevice {
@@ -165,8 +154,7 @@ fn with_host(host: impl Fn(&CustomCallContext<'_>, Vec<Literal>) -> Result<Liter
     let mut registry = PlatformRegistry::new();
     registry.register(interpreter::platform());
     registry.custom_calls().register("host", Arc::new(host));
-    let options = ClientOptions { devices: Some(4), ..ClientOptions::default() };
-    Client::with_options(&registry, "interpreter", options).unwrap()
+    Client::with_options(&registry, "interpreter", ClientOptions { devices: Some(4), ..ClientOptions::default() }).unwrap()
 }
 
 /// Returns arguments of 4 devices: the given numbers.
