@@ -110,7 +110,7 @@ pub(super) fn run(
     let _range = ProfilerRange::open(&*state.stream, &|| program.name().to_string());
     let arguments = inputs.read(device)?;
     let place = || match member {
-        Some(member) => format!("platform {}, {}", client.platform, member.describe()),
+        Some(member) => member.describe().to_string(),
         None => format!("platform {}", client.platform),
     };
     state.stream.annotate(&place);
@@ -131,7 +131,8 @@ pub(super) fn run(
         // event.
         drop(state.stream.record_event());
     }
-    let results = results.context(place)?;
+    // The end of a member names the platform and the device in all of its errors.
+    let results = if member.is_some() { results? } else { results.context(place)? };
     let expected = executable.signature().outputs().len();
     if results.len() != expected {
         return Err(Error::internal(format!("the backend returned {} results instead of {expected}", results.len())));

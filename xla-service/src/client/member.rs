@@ -1,13 +1,13 @@
 //! Run on one device of a launch over several devices, and the failure that they share.
 
-use xla_hlo::Result;
+use xla_hlo::{Result, ResultExt};
 
 use crate::cancel::CancelToken;
 use crate::logical_device::LogicalDevice;
 
 /// Run on one device of a launch over several.
 pub(super) struct Member {
-    /// Device, replica and partition, for error messages.
+    /// Platform, device, replica and partition, for error messages.
     place: String,
     device: LogicalDevice,
     /// Token of all runs of the launch.
@@ -29,10 +29,11 @@ impl Member {
         &self.device
     }
 
-    /// Ends the run. If it failed, the runs of all other devices end with its error. If another run failed before, this
-    /// one fails with that error.
+    /// Ends the run. If it failed, the runs of all other devices end with its error, which names the device. If another
+    /// run failed before, this one fails with that error.
     pub fn end<T>(&self, outcome: Result<T>) -> Result<T> {
         let run = self.device.run();
+        let outcome = outcome.context(|| &self.place);
         if let Err(error) = &outcome {
             run.abort(error.again());
             self.cancel.cancel();

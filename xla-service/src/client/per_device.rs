@@ -74,7 +74,11 @@ impl PerDevice {
         for (id, (device, inputs)) in program.devices().zip(inputs).enumerate() {
             let device_of_run = LogicalDevice::new(self.grid, id, run.clone());
             let (replica, partition) = (device_of_run.replica(), device_of_run.partition());
-            let place = format!("device {} (replica {replica}, partition {partition})", device.index());
+            let place = format!(
+                "platform {}, device {} (replica {replica}, partition {partition})",
+                client.platform,
+                device.index()
+            );
             let member = Member::new(place, device_of_run, cancel.clone());
             let own =
                 RunOptions { cancel: Some(cancel.clone()), context: options.context.clone(), member: Some(member) };

@@ -201,7 +201,25 @@ fn a_failed_argument_of_one_device_fails_all() {
     let bad = client.device(1).unwrap().errored_buffer(&ArrayShape::new(F32, [1]), Error::internal("lost")).unwrap();
     let lists = [[&lists[0][0]], [&bad], [&lists[2][0]], [&lists[3][0]]];
     for result in program.launch(&lists, &QUEUED).unwrap() {
-        assert!(message(result.completion().wait()).ends_with("lost"));
+        let error = message(result.completion().wait());
+        assert_eq!(error, "internal error: platform interpreter, device 1 (replica 1, partition 0): lost");
+    }
+}
+
+#[test]
+fn errors_name_the_device_of_the_client_and_its_replica_and_partition() {
+    let client = with_host(|_, operands| match operands[0].get(0) {
+        Scalar::Float(13.0) => Err(Error::invalid_argument("thirteen")),
+        _ => Ok(operands[0].clone()),
+    });
+    let order = [3, 2, 0, 1];
+    let program = compiled(&client, include_str!("programs/host_then_partition.hlo")).on_devices(&order).unwrap();
+    for (bad, device) in order.into_iter().enumerate() {
+        let mut numbers = [1.0; 4];
+        numbers[bad] = 13.0;
+        let error = message(launch(&program, &each(numbers), &QUEUED));
+        let place = format!("platform interpreter, device {device} (replica {}, partition {}): ", bad / 2, bad % 2);
+        assert!(error.starts_with(&place) && error.matches("platform").count() == 1, "{error}");
     }
 }
 
