@@ -72,6 +72,11 @@ impl Inputs {
         self.arguments.iter().map(|input| input.value.work()).chain(&self.after)
     }
 
+    /// Whether all preceding work is sent and has not failed.
+    pub fn are_available(&self) -> bool {
+        self.works().all(|work| work.is_sent() && work.event().is_ok())
+    }
+
     /// Waits for the preceding work, then for the arguments, and returns the arguments.
     pub fn read(self, device: &Device) -> Result<Vec<Argument>> {
         self.after.iter().try_for_each(Work::wait)?;

@@ -157,9 +157,8 @@ impl LoadedExecutable {
             Dispatch::Auto => is_host_call() || is_sent() && self.is_cheap() && !self.is_ordered(),
             Dispatch::WhenReady => {
                 // A failed argument makes the results fail, not the call.
-                let is_good = |work: &Work| work.is_sent() && work.event().is_ok();
                 let effects = || device.state().effects.lock().unwrap_or_else(PoisonError::into_inner).is_sent();
-                let is_ready = || inputs.works().all(is_good) && (!self.is_ordered() || effects());
+                let is_ready = || inputs.are_available() && (!self.is_ordered() || effects());
                 is_host_call() || self.device_indices().len() == 1 && is_ready()
             }
         }

@@ -41,7 +41,8 @@ pub enum Donate {
 
 /// Thread that runs a program of one device. Such programs run on the thread of a host call (a handler of a custom
 /// call, a callback) if they are launched inside it. Worker threads run the programs of several devices; a launch of
-/// those inside a host call, or with [`Inline`](Dispatch::Inline), returns when they are complete.
+/// those inside a host call, or with [`Inline`](Dispatch::Inline), returns when they are complete, as does one with
+/// [`WhenReady`](Dispatch::WhenReady) that need not wait for other work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
     /// The calling thread waits for the arguments and sends the program to the device; on host platforms it runs the
@@ -56,7 +57,8 @@ pub enum Dispatch {
     /// client does.
     Auto,
     /// The calling thread runs the program, however long it takes, if its arguments are available and no other wait is
-    /// needed. Otherwise, and on several devices, a worker thread of the client does.
+    /// needed. Otherwise, and on several devices, a worker thread of the client does. The call waits for devices that
+    /// execute a program together, if all of their arguments are available and no other wait is needed.
     ///
     /// For programs that call functions of the caller: their effects and [their errors](crate::DeviceResults::failure)
     /// are visible when the call returns.

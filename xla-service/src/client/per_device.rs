@@ -95,11 +95,18 @@ impl PerDevice {
             let _ticket = client.ticket.lock().unwrap_or_else(PoisonError::into_inner);
             jobs.iter().zip(&all).flat_map(|(job, results)| job.before(results.work())).collect()
         };
+        let is_awaited = in_host_call
+            || match options.dispatch {
+                Dispatch::Inline => true,
+                // A failed argument makes the results fail, not the call.
+                Dispatch::WhenReady => before.is_empty() && jobs.iter().all(|job| job.inputs.are_available()),
+                Dispatch::Queued | Dispatch::Auto => false,
+            };
         let workers = client.workers.clone();
         let jobs = jobs.into_iter().map(|job| Box::new(move || job.run()) as Box<dyn FnOnce() + Send>);
         when_all_sent(before, move || workers.spawn_all(jobs));
         // A program inside of a host call is complete when the call returns.
-        if options.dispatch == Dispatch::Inline || in_host_call {
+        if is_awaited {
             all.iter_mut().for_each(DeviceResults::await_inline);
         }
         all

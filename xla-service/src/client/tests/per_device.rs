@@ -224,6 +224,39 @@ fn errors_name_the_device_of_the_client_and_its_replica_and_partition() {
 }
 
 #[test]
+fn a_launch_when_ready_has_called_its_handlers_when_it_returns() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = calls.clone();
+    let client = with_host(move |_, operands| {
+        std::thread::sleep(Duration::from_millis(20));
+        counter.fetch_add(1, Ordering::SeqCst);
+        match operands[0].get(0) {
+            Scalar::Float(13.0) => Err(Error::invalid_argument("thirteen")),
+            _ => Ok(operands[0].clone()),
+        }
+    });
+    let program = compiled(&client, include_str!("programs/host_then_sum.hlo"));
+    let options = ExecuteOptions { dispatch: Dispatch::WhenReady, ..ExecuteOptions::default() };
+    let buffers = arguments(&program, &each([1.0; 4]));
+    let start = |third| program.launch(&[[&buffers[0][0]], [&buffers[1][0]], [third], [&buffers[3][0]]], &options);
+    let results = start(&buffers[2][0]).unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 4);
+    assert!(results.iter().all(|result| result.failure().is_none()));
+    // An error of a handler is an error of the call.
+    let bad = arguments(&program, &each([13.0; 4]));
+    let results = start(&bad[2][0]).unwrap();
+    assert!(results.iter().all(|result| result.failure().is_some_and(|error| error.message().contains("thirteen"))));
+    // The call does not wait for an argument.
+    let before = calls.load(Ordering::SeqCst);
+    let (late, promise) = client.device(2).unwrap().alias_buffer(buffers[2][0].shape()).unwrap();
+    let results = start(&late).unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), before);
+    promise.fulfil(Ok(&buffers[2][0])).unwrap();
+    results.iter().for_each(|result| result.completion().wait().unwrap());
+    assert_eq!(calls.load(Ordering::SeqCst), before + 4);
+}
+
+#[test]
 fn cancellation_ends_all_devices() {
     let client = with_host(|_, operands| Ok(operands[0].clone()));
     let program = compiled(&client, include_str!("programs/host_then_loop.hlo"));
