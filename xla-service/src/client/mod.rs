@@ -54,7 +54,7 @@ pub use options::{Dispatch, Donate, ExecuteOptions};
 
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
-use crate::collective::InProcess;
+use crate::collective::{InProcess, Timeouts};
 use crate::executor::StreamExecutor;
 use crate::forked;
 use crate::options::CompileOptions;
@@ -72,6 +72,9 @@ pub struct ClientOptions {
     pub devices: Option<usize>,
     /// Compilation cache, which other clients may share.
     pub cache: Arc<CompilationCache>,
+    /// Maximum times that a device waits for the others in a collective: 20 s until a warning and 40 s until an error,
+    /// unless changed. Devices whose steps between collectives differ by more time need longer ones.
+    pub collective_timeouts: Timeouts,
 }
 
 impl Client {
@@ -91,20 +94,21 @@ impl Client {
         cache: Arc<CompilationCache>,
     ) -> Result<Client> {
         let platform = registry.get(platform)?;
-        Client::over(registry, &*platform, vec![platform.executor(ordinal)?], cache)
+        let options = ClientOptions { cache, ..ClientOptions::default() };
+        Client::over(registry, &*platform, vec![platform.executor(ordinal)?], options)
     }
 
     /// Creates a client of several devices. Errors are those of [`Client::for_device`].
     pub fn with_options(registry: &PlatformRegistry, platform: &str, options: ClientOptions) -> Result<Client> {
         let platform = registry.get(platform)?;
-        Client::over(registry, &*platform, platform.executors(options.devices)?, options.cache)
+        Client::over(registry, &*platform, platform.executors(options.devices)?, options)
     }
 
     fn over(
         registry: &PlatformRegistry,
         platform: &dyn Platform,
         executors: Vec<Arc<dyn StreamExecutor>>,
-        cache: Arc<CompilationCache>,
+        options: ClientOptions,
     ) -> Result<Client> {
         forked::check()?;
         forked::watch()?;
@@ -121,12 +125,12 @@ impl Client {
             platform: platform.name().to_string(),
             compiler: platform.compiler(),
             transfer: platform.transfer_manager(),
-            cache,
+            cache: options.cache,
             custom_calls: registry.custom_calls().clone().with_calls_inside(host_call_of),
             never: CancelToken::never(),
             workers: Arc::new(Workers::new(platform.name(), threads)),
             devices,
-            collectives: Arc::new(InProcess::default()),
+            collectives: Arc::new(InProcess::new(options.collective_timeouts)),
             ticket: Mutex::default(),
             joined: AtomicU64::new(0),
         })))

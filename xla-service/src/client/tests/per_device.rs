@@ -151,10 +151,18 @@ fn each_device_donates_its_argument_and_draws_its_numbers() {
 
 /// Creates a client of 4 devices with handler `host`, which fails or waits for some values.
 fn with_host(host: impl Fn(&CustomCallContext<'_>, Vec<Literal>) -> Result<Literal> + Send + Sync + 'static) -> Client {
+    with_host_and(host, ClientOptions::default())
+}
+
+/// Creates a client of 4 devices with handler `host` and other options.
+fn with_host_and(
+    host: impl Fn(&CustomCallContext<'_>, Vec<Literal>) -> Result<Literal> + Send + Sync + 'static,
+    options: ClientOptions,
+) -> Client {
     let mut registry = PlatformRegistry::new();
     registry.register(interpreter::platform());
     registry.custom_calls().register("host", Arc::new(host));
-    Client::with_options(&registry, "interpreter", ClientOptions { devices: Some(4), ..ClientOptions::default() }).unwrap()
+    Client::with_options(&registry, "interpreter", ClientOptions { devices: Some(4), ..options }).unwrap()
 }
 
 /// Returns arguments of 4 devices: the given numbers.
@@ -254,6 +262,21 @@ fn a_launch_when_ready_has_called_its_handlers_when_it_returns() {
     promise.fulfil(Ok(&buffers[2][0])).unwrap();
     results.iter().for_each(|result| result.completion().wait().unwrap());
     assert_eq!(calls.load(Ordering::SeqCst), before + 4);
+}
+
+#[test]
+fn a_client_has_its_own_time_limit_of_collectives() {
+    let late = |_: &CustomCallContext<'_>, operands: Vec<Literal>| {
+        if operands[0].get(0) == Scalar::Float(13.0) {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        Ok(operands[0].clone())
+    };
+    let limits = Timeouts { warn: Duration::from_millis(20), end: Duration::from_millis(50) };
+    let client = with_host_and(late, ClientOptions { collective_timeouts: limits, ..ClientOptions::default() });
+    let program = compiled(&client, include_str!("programs/host_then_sum.hlo"));
+    let error = message(launch(&program, &each([1.0, 1.0, 13.0, 1.0]), &QUEUED));
+    assert!(error.contains("ms for devices 2 (rank 2);"), "{error}");
 }
 
 #[test]
