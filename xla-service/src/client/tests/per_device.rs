@@ -59,7 +59,9 @@ fn argument(number: usize, device: usize, shape: &ArrayShape) -> Literal {
 fn without_devices(text: &str) -> String {
     let mut text = text.to_string();
     for what in ["device ", "replica ", "partition "] {
-        text = text.replace(&format!("{what}0"), &format!("{what}N")).replace(&format!("{what}1"), &format!("{what}N"));
+        for number in 0..8 {
+            text = text.replace(&format!("{what}{number}"), &format!("{what}N"));
+        }
     }
     text
 }
