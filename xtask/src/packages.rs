@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -86,7 +87,17 @@ pub fn ensure_gnu_linkers() -> Result<()> {
 
 /// Installs the packages that cross runs need in addition to the build.
 pub fn ensure_cross() -> Result<()> {
-    CROSS.iter().try_for_each(provide)
+    provide_all(CROSS)
+}
+
+/// Starts to install the packages of cross runs while other work uses the processors. Returns at once. Steps that need
+/// the packages wait for the package manager, and report what could not be installed.
+pub fn start_ensure_cross() {
+    std::thread::spawn(|| {
+        if let Err(error) = ensure_cross().and_then(|()| ensure_gnu_linkers()) {
+            println!("cross runs: {error:#}");
+        }
+    });
 }
 
 /// Compiler of C for AArch64.
@@ -105,7 +116,7 @@ const LIBC_AARCH64: Package = Package {
 
 /// Installs the tools that build and run programs for AArch64, without LLVM for AArch64.
 pub fn ensure_emulated_aarch64() -> Result<()> {
-    [QEMU_USER, GCC_AARCH64, LIBC_AARCH64].iter().try_for_each(provide)
+    provide_all(&[QEMU_USER, GCC_AARCH64, LIBC_AARCH64])
 }
 
 /// Compilers of C for the processors that an example is emulated on.
@@ -135,7 +146,7 @@ fn find_c_library(prefix: &str) -> Result<(), String> {
 
 /// Installs compilers for other processors.
 pub fn ensure_cross_compilers() -> Result<()> {
-    CROSS_COMPILERS.iter().try_for_each(provide)
+    provide_all(CROSS_COMPILERS)
 }
 
 fn find_program(name: &str) -> Result<(), String> {
@@ -152,23 +163,52 @@ pub fn check() -> Result<()> {
 
 /// Installs missing packages; silent and fast when nothing is missing.
 pub fn ensure() -> Result<()> {
-    NEEDS.iter().try_for_each(provide)
+    provide_all(NEEDS)
 }
 
-/// Installs a package if it is not there, after saying why; where that cannot be done, describes the person's part.
+/// Whether this process has updated the lists of packages. Locked while the package manager runs, because a second one
+/// would fail.
+static HAS_UPDATED: Mutex<bool> = Mutex::new(false);
+
+/// Installs a package if it is missing.
+///
+/// # Errors
+/// Describes the person's part on a machine where this process cannot install packages.
 pub fn provide(package: &Package) -> Result<()> {
-    let Err(missing) = (package.find)() else { return Ok(()) };
-    let plan = Plan::of(&Machine::this());
-    println!("{missing}\n{}", plan.advice(package));
-    let Plan::Apt { sudo } = plan else { bail!("do that, then run this command again") };
-    // A package source that cannot be reached is no reason to stop: the install decides.
-    if let Err(error) = run_program(apt(sudo, &["update"])) {
-        println!("{error}; going on");
+    provide_all(std::slice::from_ref(package))
+}
+
+/// Installs those packages that are missing, in one call of the package manager, after a message for each.
+fn provide_all(packages: &[Package]) -> Result<()> {
+    let find_missing = || packages.iter().filter_map(|package| Some((package, (package.find)().err()?)));
+    if find_missing().next().is_none() {
+        return Ok(());
     }
-    let packages: Vec<&str> = package.debian.split_whitespace().collect();
-    run_program(apt(sudo, &[&["install", "--yes", "--no-install-recommends"], &packages[..]].concat()))
+    let mut has_updated = HAS_UPDATED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another thread may have installed some in the meantime.
+    let missing: Vec<(&Package, String)> = find_missing().collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let plan = Plan::of(&Machine::this());
+    for (package, reason) in &missing {
+        println!("{reason}\n{}", plan.advice(package));
+    }
+    let Plan::Apt { sudo } = plan else { bail!("do that, then run this command again") };
+    if !std::mem::replace(&mut *has_updated, true) {
+        // A package source that cannot be reached is no reason to stop: the install decides.
+        if let Err(error) = run_program(apt(sudo, &["update"])) {
+            println!("{error}; going on");
+        }
+    }
+    let names = missing.iter().flat_map(|(package, _)| package.debian.split_whitespace());
+    let words: Vec<&str> = ["install", "--yes", "--no-install-recommends"].into_iter().chain(names).collect();
+    run_program(apt(sudo, &words))
         .context("https://apt.llvm.org has LLVM 22 for releases of Debian and Ubuntu that lack it")?;
-    (package.find)().map_err(|missing| anyhow!("{} is installed, yet: {missing}", package.debian))
+    for (package, _) in missing {
+        (package.find)().map_err(|missing| anyhow!("{} is installed, yet: {missing}", package.debian))?;
+    }
+    Ok(())
 }
 
 fn apt(sudo: bool, args: &[&str]) -> Command {

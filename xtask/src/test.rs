@@ -35,7 +35,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     }
     let filter: Option<String> = args.opt_value_from_str("--filter")?;
     finish(args)?;
-    all(filter.as_deref())
+    all(filter.as_deref(), &[])
 }
 
 /// Runs programs that were compiled ahead of time, on emulated processors.
@@ -67,15 +67,22 @@ pub fn cross_if_possible() -> Result<()> {
     run_program(program(build::xla_tests()?, &words))
 }
 
-/// Runs the tests whose name contains `filter`, or all tests and examples.
-pub fn all(filter: Option<&str>) -> Result<()> {
+/// Runs the tests whose name contains `filter`, or all tests and examples, except those with a name in `skipped`.
+pub fn all(filter: Option<&str>, skipped: &[&str]) -> Result<()> {
     packages::ensure()?;
-    let mut words = match output(cargo(&["nextest", "--version"])) {
-        Some(_) => vec!["nextest", "run", "--workspace", "--no-fail-fast"],
-        None => vec!["test", "--workspace", "--all-targets", "--no-fail-fast"],
+    let has_nextest = output(cargo(&["nextest", "--version"])).is_some();
+    let mut command = match has_nextest {
+        true => cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]),
+        false => cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast"]),
     };
-    words.extend(filter);
-    run_program(cargo(&words))?;
+    command.args(filter);
+    if has_nextest {
+        let others: Vec<String> = skipped.iter().map(|name| format!("not test(={name})")).collect();
+        command.args(["--filterset", &[&["all()".to_owned()], &others[..]].concat().join(" and ")]);
+    } else if !skipped.is_empty() {
+        command.args(["--", "--exact"]).args(skipped.iter().flat_map(|name| ["--skip", name]));
+    }
+    run_program(command)?;
     match filter {
         Some(_) => Ok(()),
         None => run_program(cargo(&["test", "--workspace", "--doc"])),

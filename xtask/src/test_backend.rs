@@ -123,14 +123,6 @@ fn other_levels() -> Option<&'static str> {
     None
 }
 
-/// Runs random programs in the sanitizing mode: uninitialised memory holds another value in each run, as in levels 2
-/// and 3 of the tests.
-pub fn dirty_memory() -> Result<()> {
-    let tests = tests_command("cpu")?;
-    let fuzz = ["fuzz", "--sanitize", "--seed", "0", "--programs", "40", "--keep", "target/fuzz"].map(str::to_owned);
-    run_program(program(tests, &fuzz))
-}
-
 /// The suite with code for each of some processors.
 fn on_target_cpus(tests: &Path, platform: &str, cpus: &str, words: &[String]) -> Result<()> {
     let cpus: Vec<&str> = if cpus == "all" { TARGET_CPUS.to_vec() } else { cpus.split(',').collect() };

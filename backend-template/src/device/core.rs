@@ -107,16 +107,26 @@ impl Core<'_, '_> {
                 return self.lanes(place).map(|n| usize::try_from(n).ok().and_then(|n| tensor.offset_of_linear(n)));
             }
         };
-        let starts: Vec<i64> = coordinates.iter().map(|c| c.start.value(&self.indices)).collect();
-        let mut element = vec![0; starts.len()];
-        std::array::from_fn(|lane| {
-            let (row, column) = ((lane / TILE_COLUMNS) as i64, (lane % TILE_COLUMNS) as i64);
-            for (d, (coordinate, &start)) in coordinates.iter().zip(&starts).enumerate() {
-                let number = start + row * coordinate.per_row + column * coordinate.per_column;
-                element[d] = usize::try_from(number).ok().filter(|&i| i < tensor.dims()[d])?;
+        let mut offsets = [Some(0); LANES];
+        for (dim, coordinate) in coordinates.iter().enumerate() {
+            let along = |number: i64| {
+                let index = usize::try_from(number).ok().filter(|&index| index < tensor.dims()[dim]);
+                index.map(|index| tensor.offset_along(dim, index))
+            };
+            let start = coordinate.start.value(&self.indices);
+            for (row, lanes) in offsets.chunks_mut(TILE_COLUMNS).enumerate() {
+                let first = start + row as i64 * coordinate.per_row;
+                let mut part = along(first);
+                for (column, offset) in lanes.iter_mut().enumerate() {
+                    // Most coordinates are equal in all columns of the tile.
+                    if column > 0 && coordinate.per_column != 0 {
+                        part = along(first + column as i64 * coordinate.per_column);
+                    }
+                    *offset = offset.zip(part).map(|(offset, part)| offset + part);
+                }
             }
-            Some(tensor.offset(&element))
-        })
+        }
+        offsets
     }
 
     /// Evaluates a coordinate in each lane.

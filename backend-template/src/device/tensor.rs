@@ -26,6 +26,8 @@ pub struct TensorDescriptor {
     pub access: Access,
     element_type: ElementType,
     dims: Vec<usize>,
+    /// Distance of consecutive indices in elements, padding included, for all dimensions but the last two.
+    outer_strides: Vec<usize>,
     /// Number of tiles along the last two dimensions.
     grid: [usize; 2],
     byte_size: usize,
@@ -47,7 +49,15 @@ impl TensorDescriptor {
         let byte_size = byte_size.ok_or_else(|| {
             Error::resource_exhausted(format!("an array of {dims:?} elements is more than the device can address"))
         })?;
-        Ok(TensorDescriptor { access, element_type, dims: dims.to_vec(), grid, byte_size })
+        let mut outer_strides = vec![0; outer.len()];
+        if !is_empty {
+            let mut stride = tile * grid[0] * grid[1];
+            for (outer_stride, size) in outer_strides.iter_mut().zip(outer).rev() {
+                *outer_stride = stride;
+                stride *= size;
+            }
+        }
+        Ok(TensorDescriptor { access, element_type, dims: dims.to_vec(), outer_strides, grid, byte_size })
     }
 
     /// Returns the element type.
@@ -72,16 +82,19 @@ impl TensorDescriptor {
 
     /// Returns the byte offset of an element. There must be one coordinate per dimension, each within its bounds.
     pub fn offset(&self, coordinates: &[usize]) -> usize {
-        let element = match *coordinates {
-            [] => 0,
-            [i] => i,
-            [ref outer @ .., row, column] => {
-                let plane = outer.iter().zip(&self.dims).fold(0, |plane, (&i, &size)| plane * size + i);
-                let tile = (plane * self.grid[0] + row / TILE_ROWS) * self.grid[1] + column / TILE_COLUMNS;
-                tile * LANES + row % TILE_ROWS * TILE_COLUMNS + column % TILE_COLUMNS
-            }
+        coordinates.iter().enumerate().map(|(dim, &index)| self.offset_along(dim, index)).sum()
+    }
+
+    /// Returns the part of an element's byte offset that one coordinate, within its bounds, contributes. The parts of
+    /// all coordinates add up to the offset.
+    pub fn offset_along(&self, dim: usize, index: usize) -> usize {
+        let elements = match (self.outer_strides.get(dim), self.dims.len() - dim) {
+            (Some(stride), _) => index * stride,
+            (None, 2) => index / TILE_ROWS * self.grid[1] * LANES + index % TILE_ROWS * TILE_COLUMNS,
+            (None, _) if self.dims.len() == 1 => index,
+            (None, _) => index / TILE_COLUMNS * LANES + index % TILE_COLUMNS,
         };
-        element * self.element_type.byte_width()
+        elements * self.element_type.byte_width()
     }
 
     /// Returns the byte offset of the element with this linear index in row-major order; `None` if it is out of bounds.
@@ -89,12 +102,12 @@ impl TensorDescriptor {
         if place >= self.element_count() {
             return None;
         }
-        let (mut rest, mut coordinates) = (place, vec![0; self.dims.len()]);
-        for (coordinate, &size) in coordinates.iter_mut().zip(&self.dims).rev() {
-            *coordinate = rest % size;
+        let (mut rest, mut offset) = (place, 0);
+        for (dim, &size) in self.dims.iter().enumerate().rev() {
+            offset += self.offset_along(dim, rest % size);
             rest /= size;
         }
-        Some(self.offset(&coordinates))
+        Some(offset)
     }
 
     /// Calls `f` for each run of elements that are consecutive both in row-major order and in memory.

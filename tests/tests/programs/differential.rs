@@ -1,4 +1,5 @@
-//! Random programs have equal results in the evaluator, after the passes, and on the CPU.
+//! Random programs have equal results in the evaluator, after the passes, and on the CPU, the last ones in the
+//! sanitizing mode.
 //!
 //! `XLA_TESTS_GRAPHS=10000` sets the number of programs of each family, `XLA_TESTS_SEED=5000` the first seed, and
 //! `XLA_TESTS_ONE=movement:17` runs a single program. Failures are shrunk and kept as files for `tests/regressions` in
@@ -6,6 +7,7 @@
 //! `cargo xtask fuzz` does this for any length of time.
 #![expect(clippy::print_stdout, reason = "a test says how many programs it compared")]
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,8 +16,10 @@ use xla_tests::differential::Differential;
 use xla_tests::generate::Family;
 use xla_tests::program::Program;
 
-/// Number of programs of each family: 3,300 in all.
-const GRAPHS: u64 = 300;
+/// Number of programs of each family.
+const GRAPHS: u64 = 200;
+/// Number of further programs of each family for the sanitizing mode.
+const SANITIZED: u64 = 40;
 /// Maximum number of failures that are shrunk.
 const MOST_FAILURES: usize = 5;
 
@@ -27,37 +31,49 @@ fn number(name: &str) -> Option<u64> {
     setting(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
-/// Returns the first seed of a family, and the number of programs.
-fn seeds(family: Family) -> (u64, u64) {
+/// Returns the seeds of a family that run without and with the sanitizing mode.
+fn seeds(family: Family) -> [Range<u64>; 2] {
     let Some(one) = setting("XLA_TESTS_ONE") else {
-        return (number("XLA_TESTS_SEED").unwrap_or(0), number("XLA_TESTS_GRAPHS").unwrap_or(GRAPHS));
+        let first = number("XLA_TESTS_SEED").unwrap_or(0);
+        let last = first + number("XLA_TESTS_GRAPHS").unwrap_or(GRAPHS);
+        return [first..last, last..last + SANITIZED];
     };
     let (name, seed) = one.split_once(':').expect("XLA_TESTS_ONE is FAMILY:SEED");
-    let of_family = Family::from_name(name).expect("XLA_TESTS_ONE names a family") == family;
-    (seed.parse().expect("XLA_TESTS_ONE ends with a number"), u64::from(of_family))
+    if Family::from_name(name).expect("XLA_TESTS_ONE names a family") != family {
+        return [0..0, 0..0];
+    }
+    let seed: u64 = seed.parse().expect("XLA_TESTS_ONE ends with a number");
+    [seed..seed + 1, seed..seed + 1]
 }
 
 fn check(family: Family) {
-    let (first_seed, programs) = seeds(family);
+    let [plain, sanitized] = seeds(family);
+    let failing = [findings(family, plain, &[]), findings(family, sanitized, &["--sanitize"])].concat();
+    assert!(failing.is_empty(), "programs of {} fail, of seeds {failing:?}", family.name());
+}
+
+/// Checks programs with further options of the worker, and returns the seeds of those that fail.
+fn findings(family: Family, seeds: Range<u64>, options: &[&str]) -> Vec<u64> {
     let keep = setting("XLA_TESTS_KEEP").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").to_string());
+    let worker = [&[env!("CARGO_BIN_EXE_xla-tests"), "worker"], options].concat();
     let campaign = Campaign {
         families: vec![family],
-        first_seed,
-        programs: Some(programs),
+        first_seed: seeds.start,
+        programs: Some(seeds.end - seeds.start),
         time: None,
         jobs: 1,
-        worker: vec![env!("CARGO_BIN_EXE_xla-tests").into(), "worker".into()],
+        worker: worker.into_iter().map(String::from).collect(),
         keep: PathBuf::from(keep),
         most_failures: MOST_FAILURES,
         patience: Duration::from_secs(120),
     };
     let summary = campaign.run(&|_| {}).unwrap();
     for finding in &summary.findings {
-        println!("{}", describe(finding));
+        println!("{options:?} {}", describe(finding));
     }
-    println!("{}: {} programs, {} instructions", family.name(), summary.total(), summary.instructions);
-    let seeds: Vec<u64> = summary.findings.iter().map(|finding| finding.seed).collect();
-    assert!(seeds.is_empty(), "{} programs of seeds {seeds:?} fail", family.name());
+    let name = family.name();
+    println!("{name} {options:?}: {} programs, {} instructions", summary.total(), summary.instructions);
+    summary.findings.iter().map(|finding| finding.seed).collect()
 }
 
 /// Describes a finding, with its module after the passes.
