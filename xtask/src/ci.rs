@@ -69,7 +69,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Installs the needs of the build, and starts to install those of later steps.
+/// Installs the packages of the build, and starts to install packages of later steps.
 fn setup() -> Result<()> {
     packages::ensure()?;
     packages::start_ensure_cross();

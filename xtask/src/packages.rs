@@ -91,7 +91,7 @@ pub fn ensure_cross() -> Result<()> {
 }
 
 /// Starts to install the packages of cross runs while other work uses the processors. Returns at once. Steps that need
-/// the packages wait for the package manager, and report what could not be installed.
+/// the packages wait for the package manager, and report a failed installation.
 pub fn start_ensure_cross() {
     std::thread::spawn(|| {
         if let Err(error) = ensure_cross().and_then(|()| ensure_gnu_linkers()) {

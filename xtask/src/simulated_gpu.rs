@@ -97,7 +97,7 @@ pub fn provide(command: &mut Command, folder: &Path) {
 /// Runs the tests of the backend's CUDA code, which without a driver are skipped. The test that loses the device runs
 /// only where each has a process of its own. With libraries, recognised library calls are made as well.
 pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
-    // All of the workspace is named, so that what was built for its tests serves here, too.
+    // All of the workspace is named, so that the build of its tests serves here, too.
     let words = match (output(cargo(&["nextest", "--version"])), installed) {
         (Some(_), Installed::Driver) => {
             vec![
