@@ -112,19 +112,3 @@ pub fn release_reserve() -> bool {
     drop(reserved);
     bytes.capacity() > 0
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reserve_is_released_once_and_not_for_requests_that_can_fail() {
-        ensure_room().unwrap();
-        assert!(!fallible(release_reserve));
-        assert!(release_reserve());
-        assert!(!release_reserve());
-        ensure_room().unwrap();
-        assert!(std::panic::catch_unwind(|| fallible(|| panic!())).is_err());
-        assert!(release_reserve(), "the flag is as it was before the panic");
-    }
-}

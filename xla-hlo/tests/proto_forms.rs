@@ -168,3 +168,21 @@ fn annotations_are_kept() {
          ROOT r = () tuple(), sharding={}",
     );
 }
+
+#[test]
+fn numbers_of_statistics_read_back() {
+    let text = "ENTRY e { ROOT a = f32[] parameter(0), statistics={visualizing_index=0,s=1e-300} }";
+    let bytes = serialize_module(&text::parse_module(text).unwrap()).unwrap();
+    let at =
+        bytes.windows(8).position(|window| window == 1e-300_f64.to_le_bytes()).expect("the number is in the message");
+    let statistic = |value: f64| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        let module = parse_module(&bytes).unwrap();
+        module.entry()[module.entry().root()].annotations().unwrap().statistics[1].1.clone()
+    };
+    for value in [0.0, -0.0, 1.5, 0.1, 3.0, 1e300, -2.5e-300, f64::INFINITY, f64::MAX, 1e-5, 123456789012345678.0] {
+        assert_eq!(statistic(value).parse::<f64>().unwrap().to_bits(), value.to_bits(), "{value}");
+    }
+    assert_eq!(statistic(f64::NAN), "nan");
+}

@@ -3,8 +3,6 @@
 pub(crate) mod float_format;
 pub(crate) mod scalar;
 mod storage;
-#[cfg(test)]
-mod tests;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

@@ -25,8 +25,6 @@ mod rules;
 mod shape_context;
 pub mod sorting;
 pub mod structure;
-#[cfg(test)]
-mod testing;
 pub mod token;
 mod traits;
 pub mod transform;

@@ -119,16 +119,3 @@ fn write_statistics(statistics: &[(String, String)]) -> Result<StatisticsViz> {
     }
     Ok(proto)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_read_back() {
-        for value in [0.0, -0.0, 1.5, 0.1, 3.0, 1e300, -2.5e-300, f64::INFINITY, f64::MAX, 1e-5, 123456789012345678.0] {
-            assert_eq!(number_text(value).parse::<f64>().unwrap().to_bits(), value.to_bits(), "{value}");
-        }
-        assert_eq!(number_text(f64::NAN), "nan");
-    }
-}

@@ -24,8 +24,6 @@
 mod mesh;
 mod program;
 mod sharding;
-#[cfg(test)]
-mod tests;
 mod text;
 mod tiles;
 

@@ -359,26 +359,3 @@ impl fmt::Display for Shape {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn tiles_are_padded_to_whole_ones() {
-        let bytes = |text: &str| crate::text::parse_shape(text).unwrap().as_array().unwrap().padded_byte_size();
-        assert_eq!(bytes("f32[5,9]{1,0}"), 5 * 9 * 4);
-        assert_eq!(bytes("f32[5,9]{1,0:T(4,8)}"), 8 * 16 * 4);
-        assert_eq!(
-            bytes("f32[5,9]{0,1:T(4,8)}"),
-            12 * 8 * 4,
-            "rows of the tile go along the major dimension in memory"
-        );
-        assert_eq!(bytes("bf16[2,5,9]{2,1,0:T(4,8)}"), 2 * 8 * 16 * 2);
-        assert_eq!(bytes("f32[5]{0:T(4,8)}"), 4 * 8 * 4, "missing dimensions are of size 1");
-        assert_eq!(bytes("bf16[16,200]{1,0:T(8,128)(2,1)}"), 16 * 256 * 2);
-        assert_eq!(bytes("s8[7,200]{1,0:T(8,128)(4,1)}"), 8 * 256);
-        assert_eq!(bytes("f32[3,5,7]{2,1,0:T(*,8)}"), 3 * 5 * 8 * 4);
-        assert_eq!(bytes("f32[10]{0:L(8)}"), 16 * 4);
-        assert_eq!(bytes("f32[0,9]{1,0:T(4,8)}"), 0);
-        assert_eq!(bytes("f32[]"), 4);
-    }
-}

@@ -10,3 +10,4 @@ mod random;
 mod reals;
 mod shape_rules;
 mod support;
+mod threads;

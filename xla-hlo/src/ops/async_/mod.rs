@@ -4,8 +4,6 @@ pub(crate) mod attributes;
 mod eval;
 mod proto;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 use super::control_flow::OutputOperandAlias;
 use super::{Family, OpRules, Opcode, ReadAttributes, ShapeContext};

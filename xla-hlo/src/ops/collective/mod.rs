@@ -10,8 +10,6 @@ mod proto;
 mod ragged;
 mod shape;
 mod slices;
-#[cfg(test)]
-mod tests;
 
 pub use devices::Meeting;
 pub use eval::OnOneDevice;

@@ -4,8 +4,6 @@ mod attributes;
 mod eval;
 mod proto;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 use super::{DotAlgorithm, OpRules, Opcode, Precision, ReadAttributes, ShapeContext, Window, dot_arithmetic};
 use crate::eval::Evaluator;

@@ -18,8 +18,6 @@ mod registry;
 mod run_context;
 mod shape;
 mod states;
-#[cfg(test)]
-mod tests;
 
 pub use call::{CustomCall, CustomCallApi, CustomCallSchedule, DimLabels, PaddingType};
 pub use context::{CallState, CustomCallContext};

@@ -8,8 +8,6 @@ mod proto;
 mod ragged;
 mod scaled;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 pub use dims::{DotDims, DotOperandDims};
 pub use precision::{DotAlgorithm, Precision};

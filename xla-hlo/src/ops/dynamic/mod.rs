@@ -8,8 +8,6 @@ mod eval;
 mod proto;
 mod shape;
 pub(crate) mod sizes;
-#[cfg(test)]
-mod tests;
 
 use super::checks::ensure;
 use super::{Op, OpRules, Opcode, ReadAttributes, ShapeContext};

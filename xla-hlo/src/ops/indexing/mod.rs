@@ -4,8 +4,6 @@ mod dim_numbers;
 mod eval;
 mod proto;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

@@ -8,8 +8,6 @@ mod eval;
 pub(in crate::ops) mod field;
 mod proto;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 pub(in crate::ops) use eval::{lower_factor, triangular_solve as evaluate_triangular_solve};
 pub(in crate::ops) use shape::triangular_solve_of as triangular_solve_shape;

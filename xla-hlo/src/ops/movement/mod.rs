@@ -5,8 +5,6 @@ mod eval;
 mod proto;
 mod shape;
 pub(super) mod strided;
-#[cfg(test)]
-mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

@@ -6,8 +6,6 @@ mod eval;
 mod proto;
 mod shape;
 mod stochastic;
-#[cfg(test)]
-mod tests;
 
 pub use distribution::{RNG_KEY, words_of_rng};
 

@@ -3,11 +3,7 @@
 mod eval;
 mod proto;
 mod scan;
-#[cfg(test)]
-mod scan_tests;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 pub use scan::Scan;
 

@@ -3,8 +3,6 @@
 mod eval;
 mod proto;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

@@ -7,8 +7,6 @@ mod lines;
 mod positions;
 mod proto;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 pub use geometry::{Cumulative, Window, WindowDim};
 

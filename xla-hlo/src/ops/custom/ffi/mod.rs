@@ -1,8 +1,6 @@
 //! Typed attributes of custom calls: an MLIR dictionary as text, `{dim = 4 : i64, uplo = 76 : ui8, name = "x"}`.
 
 mod read;
-#[cfg(test)]
-mod tests;
 mod write;
 
 use std::collections::BTreeMap;

@@ -2,8 +2,6 @@
 
 mod eval;
 mod rules;
-#[cfg(test)]
-mod tests;
 
 use super::{DotDims, Precision};
 use crate::{Error, Result};

@@ -11,7 +11,7 @@ fn tolerance(ty: ElementType) -> f64 {
 }
 
 /// Returns the results of a routine on one or more literals. `results` are their shapes, with `?` in place of `ty`.
-pub(super) fn routine(
+pub fn routine(
     name: &str,
     ty: ElementType,
     config: &str,
@@ -41,7 +41,7 @@ fn run(name: &str, ty: ElementType, config: &str, results: &[&str], operands: &[
 }
 
 /// Returns a literal of complex numbers, or of their real parts.
-pub(super) fn literal(ty: ElementType, dims: &[usize], values: &[Complex]) -> Literal {
+pub fn literal(ty: ElementType, dims: &[usize], values: &[Complex]) -> Literal {
     let element = |i: usize| match ty.is_complex() {
         true => Scalar::Complex(values[i].0, values[i].1),
         false => Scalar::Float(values[i].0),

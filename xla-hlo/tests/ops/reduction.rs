@@ -1,11 +1,11 @@
 //! Tests of the reduction family: order, rounding, several arrays, and edge cases.
 
-use super::*;
-use crate::builder::ModuleBuilder;
-use crate::ops::testing::{append_digit, array, assert_refused, combiner, function, numbers, run, scalar};
-use crate::ops::{BinaryOp, CompareDirection};
-use crate::{ElementKind, ElementType, Scalar};
 use ElementType::{BF16, F16, F32, F64, Pred, S8, S32, U8};
+use xla_hlo::builder::ModuleBuilder;
+use xla_hlo::ops::{BinaryOp, CompareDirection, Reduce};
+use xla_hlo::{CompId, ElementKind, ElementType, Literal, Result, Scalar};
+
+use crate::testing::{append_digit, array, assert_refused, combiner, function, numbers, run, scalar};
 
 /// Reduces one array with a plain binary operation.
 fn reduce_with(op: BinaryOp, dimensions: &[usize], x: &Literal, init: &Literal) -> Result<Literal> {

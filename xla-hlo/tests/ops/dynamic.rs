@@ -1,11 +1,12 @@
 //! Tests of dynamic sizes: text, shapes, and operations on values below their bounds.
 
-use super::super::testing::{array, assert_refused, numbers, scalar};
-use crate::ElementType::{F32, S32};
-use crate::eval::evaluate;
-use crate::text::parse_module;
-use crate::verify::VerifiedModule;
-use crate::{Literal, Result, Shape};
+use xla_hlo::ElementType::{F32, S32};
+use xla_hlo::eval::evaluate;
+use xla_hlo::text::parse_module;
+use xla_hlo::verify::VerifiedModule;
+use xla_hlo::{Literal, Result, Shape};
+
+use crate::testing::{array, assert_refused, numbers, scalar};
 
 /// Evaluates a program over `x: f32[2,4]` = 1 to 8 and `k: s32[]`, in which `y` is `x` with `k` columns.
 fn run(instructions: &str, k: f64) -> Result<Literal> {

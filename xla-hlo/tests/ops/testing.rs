@@ -1,17 +1,17 @@
 //! Test helpers of the operation families, which build, verify and evaluate one instruction.
 
-use super::{Binary, BinaryOp, Op};
-use crate::builder::{ComputationBuilder, ModuleBuilder};
-use crate::eval::evaluate;
-use crate::text::{PrintOptions, parse_module, print_module};
-use crate::verify::VerifiedModule;
-use crate::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Result, Scalar, Shape};
+use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
+use xla_hlo::eval::evaluate;
+use xla_hlo::ops::{Binary, BinaryOp, Op};
+use xla_hlo::text::{PrintOptions, parse_module, print_module};
+use xla_hlo::verify::VerifiedModule;
+use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Result, Scalar, Shape};
 
 /// Evaluates one operation on the given operands, after the shape rule and the verifier accept it.
 ///
 /// `op` may first add the computations that the operation calls. `written` is the result shape, for operations that
 /// need it.
-pub(super) fn run<O: Into<Op>>(
+pub fn run<O: Into<Op>>(
     op: impl FnOnce(&mut ModuleBuilder) -> O,
     written: Option<Shape>,
     operands: &[Literal],
@@ -21,7 +21,7 @@ pub(super) fn run<O: Into<Op>>(
 }
 
 /// Evaluates one operation like [`run`], with operands in the layouts of `shapes`.
-pub(super) fn run_in_layouts<O: Into<Op>>(
+pub fn run_in_layouts<O: Into<Op>>(
     op: impl FnOnce(&mut ModuleBuilder) -> O,
     written: Option<Shape>,
     operands: &[Literal],
@@ -38,7 +38,7 @@ pub(super) fn run_in_layouts<O: Into<Op>>(
 }
 
 /// Adds a computation over scalars of the given types.
-pub(super) fn function(
+pub fn function(
     module: &mut ModuleBuilder,
     parameters: &[ElementType],
     body: impl FnOnce(&mut ComputationBuilder<'_>, &[InstrId]) -> Result<InstrId>,
@@ -54,12 +54,12 @@ pub(super) fn function(
 }
 
 /// Adds a computation that applies one binary operation to its two parameters.
-pub(super) fn combiner(module: &mut ModuleBuilder, op: BinaryOp, ty: ElementType) -> CompId {
+pub fn combiner(module: &mut ModuleBuilder, op: BinaryOp, ty: ElementType) -> CompId {
     function(module, &[ty, ty], |b, p| b.instruction(Binary { op }, None, [p[0], p[1]]))
 }
 
 /// Adds the combiner `10 * acc + x`, whose result shows the order of a reduction.
-pub(super) fn append_digit(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
+pub fn append_digit(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
     function(module, &[ty, ty], |b, p| {
         let ten = b.constant(scalar(ty, 10.0))?;
         let shifted = b.multiply(ten, p[0])?;
@@ -68,7 +68,7 @@ pub(super) fn append_digit(module: &mut ModuleBuilder, ty: ElementType) -> CompI
 }
 
 /// Adds the combiner `acc + x` in a form that is not recognised as a plain addition.
-pub(super) fn disguised_add(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
+pub fn disguised_add(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
     function(module, &[ty, ty], |b, p| {
         let negated = b.negate(p[1])?;
         b.subtract(p[0], negated)
@@ -76,14 +76,14 @@ pub(super) fn disguised_add(module: &mut ModuleBuilder, ty: ElementType) -> Comp
 }
 
 /// Builds an array from row-major values; for complex types these are the real parts.
-pub(super) fn array(ty: ElementType, dims: &[usize], values: &[f64]) -> Literal {
+pub fn array(ty: ElementType, dims: &[usize], values: &[f64]) -> Literal {
     let shape = ArrayShape::new(ty, dims);
     assert_eq!(shape.element_count(), values.len(), "{shape} takes another number of values");
     Literal::from_fn(&shape, |i| number(ty, values[i])).expect("the array fits into memory")
 }
 
 /// Builds a scalar.
-pub(super) fn scalar(ty: ElementType, value: f64) -> Literal {
+pub fn scalar(ty: ElementType, value: f64) -> Literal {
     array(ty, &[], &[value])
 }
 
@@ -96,7 +96,7 @@ fn number(ty: ElementType, value: f64) -> Scalar {
 }
 
 /// Returns the array's elements in row-major order; for complex types the real parts.
-pub(super) fn numbers(literal: &Literal) -> Vec<f64> {
+pub fn numbers(literal: &Literal) -> Vec<f64> {
     (0..literal.array_shape().element_count())
         .map(|i| match literal.get(i) {
             Scalar::Pred(p) => f64::from(u8::from(p)),
@@ -109,14 +109,14 @@ pub(super) fn numbers(literal: &Literal) -> Vec<f64> {
 
 /// Builds an array of pairwise different bytes (up to the range of a byte), so that a misplaced or altered byte is
 /// detected.
-pub(super) fn distinct_bytes(ty: ElementType, dims: &[usize], seed: u8) -> Literal {
+pub fn distinct_bytes(ty: ElementType, dims: &[usize], seed: u8) -> Literal {
     let shape = ArrayShape::new(ty, dims);
     let bytes = (0..shape.byte_size()).map(|i| (i as u8).wrapping_mul(37).wrapping_add(seed)).collect();
     Literal::from_bytes(&shape, bytes).expect("the size is the shape's")
 }
 
 /// Asserts that an operation failed with an error that contains `message`.
-pub(super) fn assert_refused(what: &str, result: Result<Literal>, message: &str) {
+pub fn assert_refused(what: &str, result: Result<Literal>, message: &str) {
     match result {
         Ok(value) => panic!("{what}: gave {} instead of an error about {message:?}", value.shape()),
         Err(error) => assert!(error.message().contains(message), "{what}: {:?} lacks {message:?}", error.message()),
@@ -124,7 +124,7 @@ pub(super) fn assert_refused(what: &str, result: Result<Literal>, message: &str)
 }
 
 /// Evaluates a module in text form. Also asserts that its printed text parses and prints back to itself.
-pub(super) fn run_text(text: &str, operands: &[Literal]) -> Result<Literal> {
+pub fn run_text(text: &str, operands: &[Literal]) -> Result<Literal> {
     let module = VerifiedModule::new(parse_module(text)?)?;
     let printed = print_module(&module, &PrintOptions::short_parsable());
     let again = parse_module(&printed).unwrap_or_else(|e| panic!("{e} in what was printed:\n{printed}"));
@@ -133,7 +133,7 @@ pub(super) fn run_text(text: &str, operands: &[Literal]) -> Result<Literal> {
 }
 
 /// Prints a module and returns the line of the entry root, without its name.
-pub(super) fn printed_root(text: &str) -> String {
+pub fn printed_root(text: &str) -> String {
     let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
     let printed = print_module(&module, &PrintOptions::short_parsable());
     let line = printed.lines().rfind(|line| line.trim_start().starts_with("ROOT")).expect("there is a root");
@@ -142,7 +142,7 @@ pub(super) fn printed_root(text: &str) -> String {
 
 /// Asserts that numbers agree within `tolerance`, which is relative for expected magnitudes above 1 and otherwise
 /// absolute.
-pub(super) fn assert_near(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
+pub fn assert_near(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{what}: {found:?}");
     for (a, b) in found.iter().zip(expected) {
         let near = (a - b).abs() <= tolerance * b.abs().max(1.0) || (a.is_nan() && b.is_nan()) || a == b;

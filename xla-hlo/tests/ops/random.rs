@@ -1,11 +1,13 @@
 //! Tests of random numbers, of the device's counter, and of stochastic rounding.
 
-use super::*;
-use crate::builder::ModuleBuilder;
-use crate::eval::RandomState;
-use crate::ops::testing::{array, assert_refused, numbers, printed_root, run, scalar};
-use crate::{ArrayShape, ElementType, Scalar};
 use ElementType::{BF16, F16, F32, F64, Pred, S8, S32, U8, U16, U32, U64};
+use xla_hlo::builder::ModuleBuilder;
+use xla_hlo::eval::{Evaluator, RandomState};
+use xla_hlo::ops::random::words_of_rng;
+use xla_hlo::ops::{Rng, RngDistribution, RngGetAndUpdateState, StochasticConvert};
+use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, Shape};
+
+use crate::testing::{array, assert_refused, numbers, printed_root, run, scalar};
 
 fn draw(distribution: RngDistribution, ty: ElementType, a: f64, b: f64, dims: &[usize]) -> Result<Literal> {
     run(|_| Rng { distribution }, Some(Shape::array(ty, dims)), &[scalar(ty, a), scalar(ty, b)])

@@ -2,10 +2,11 @@
 
 use std::f64::consts::TAU;
 
-use super::*;
-use crate::ops::testing::{array, assert_refused, numbers, run};
-use crate::{ArrayShape, ElementType, Scalar};
 use ElementType::{C64, C128, F16, F32, F64, S32};
+use xla_hlo::ops::{Fft, FftType};
+use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar};
+
+use crate::testing::{array, assert_refused, numbers, run};
 
 fn fft(fft_type: FftType, length: &[usize], x: &Literal) -> Result<Literal> {
     run(|_| Fft { fft_type, fft_length: length.to_vec() }, None, std::slice::from_ref(x))
@@ -36,7 +37,7 @@ fn value(i: usize) -> (f64, f64) {
 
 /// Computes the transform over all dimensions by its definition.
 fn defined(x: &[(f64, f64)], dims: &[usize], sign: f64) -> Vec<(f64, f64)> {
-    let index = |i| crate::multi_index(dims, i);
+    let index = |i| xla_hlo::multi_index(dims, i);
     (0..x.len())
         .map(|k| {
             x.iter().enumerate().fold((0.0, 0.0), |sum, (j, x)| {

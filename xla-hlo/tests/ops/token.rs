@@ -1,11 +1,12 @@
 //! Tests of tokens and transfers: text, shapes, errors.
 
-use super::super::testing::{assert_refused, scalar};
-use crate::ElementType::F32;
-use crate::eval::evaluate;
-use crate::text::parse_module;
-use crate::verify::VerifiedModule;
-use crate::{Literal, Result};
+use xla_hlo::ElementType::F32;
+use xla_hlo::eval::evaluate;
+use xla_hlo::text::parse_module;
+use xla_hlo::verify::VerifiedModule;
+use xla_hlo::{Literal, Result};
+
+use crate::testing::{assert_refused, scalar};
 
 /// Runs a program of the given instructions, with `x: f32[2]` and the token `t` defined, for x = 7.
 fn run(instructions: &str) -> Result<Literal> {

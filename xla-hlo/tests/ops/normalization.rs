@@ -1,9 +1,10 @@
 //! Tests of the normalization family: comparison with XLA's numbers, every float type, and edge cases.
 
-use super::*;
-use crate::ElementType;
-use crate::ops::testing::{array, assert_near, assert_refused, numbers, printed_root, run, run_text};
 use ElementType::{BF16, F32, F64, S32};
+use xla_hlo::ops::{BatchNorm, BatchNormKind, Epsilon};
+use xla_hlo::{ElementType, Literal};
+
+use crate::testing::{array, assert_near, assert_refused, numbers, printed_root, run, run_text};
 
 fn op(kind: BatchNormKind, feature_index: usize) -> BatchNorm {
     BatchNorm { kind, epsilon: Epsilon::new(0.001), feature_index }

@@ -1,13 +1,14 @@
 //! Tests of collectives: three forms of groups, text, shapes, results on one device.
 
-use super::super::testing::{array, assert_refused, numbers, scalar};
-use super::{IotaGroups, MeshGroups, ReplicaGroups};
-use crate::ElementType::{F32, S32};
-use crate::eval::evaluate;
-use crate::sdy::{Mesh, MeshAxis};
-use crate::text::parse_module;
-use crate::verify::VerifiedModule;
-use crate::{Literal, Module, Result};
+use xla_hlo::ElementType::{F32, S32};
+use xla_hlo::eval::evaluate;
+use xla_hlo::ops::collective::{IotaGroups, MeshGroups, ReplicaGroups};
+use xla_hlo::sdy::{Mesh, MeshAxis};
+use xla_hlo::text::parse_module;
+use xla_hlo::verify::VerifiedModule;
+use xla_hlo::{Literal, Module, Result};
+
+use crate::testing::{array, assert_refused, numbers, scalar};
 
 const ADD: &str = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }";
 

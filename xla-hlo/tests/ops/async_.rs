@@ -1,11 +1,12 @@
 //! Tests of asynchronous operations: both forms of text, values, chains.
 
-use super::super::testing::{array, assert_refused, numbers};
-use crate::ElementType::F32;
-use crate::eval::evaluate;
-use crate::text::parse_module;
-use crate::verify::VerifiedModule;
-use crate::{Literal, Result};
+use xla_hlo::ElementType::F32;
+use xla_hlo::eval::evaluate;
+use xla_hlo::text::parse_module;
+use xla_hlo::verify::VerifiedModule;
+use xla_hlo::{Literal, Result};
+
+use crate::testing::{array, assert_refused, numbers};
 
 /// Runs a program over `x, y: f32[2]` that is preceded by `computations`; printing it must be a fixpoint.
 fn run(computations: &str, instructions: &str) -> Result<(String, Literal)> {

@@ -1,15 +1,18 @@
 //! Tests of custom calls: text, rules, typed attributes, registered and built-in handlers.
 
+mod ffi;
 mod lapack;
 mod systems;
 
 use std::sync::Arc;
 
-use super::*;
-use crate::ops::testing::{array, assert_refused, numbers, scalar};
-use crate::text::{parse_literal, parse_module};
-use crate::{ArrayShape, ElementType, Scalar, VerifiedModule};
 use ElementType::{C128, F32, F64, S32};
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::{CustomCallContext, CustomCallRegistry, FfiAttributes, FfiValue};
+use xla_hlo::text::{parse_literal, parse_module};
+use xla_hlo::{ArrayShape, ElementType, Error, Literal, Result, Scalar, VerifiedModule};
+
+use crate::testing::{array, assert_refused, numbers, scalar};
 
 /// Writes a module around one custom call, `ROOT r`, of operands x and y.
 fn module(call: &str) -> String {
@@ -492,7 +495,7 @@ fn placements_return_their_operands_among_several_devices() {
 
 #[test]
 fn a_dead_call_needs_no_handler() {
-    let text = include_str!("programs/a_dead_call_needs_no_handler.hlo");
+    let text = include_str!("../programs/a_dead_call_needs_no_handler.hlo");
     let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
     CustomCallRegistry::new().check(&module).unwrap();
     let result = Evaluator::new(&module).call(module.entry_id(), vec![scalar(F32, 1.0)]).unwrap();

@@ -1,12 +1,12 @@
 //! Tests of convolutions: text, shapes, and comparison with known values and with sums over a padded input.
 
-use super::*;
-use crate::ops::WindowDim;
-use crate::ops::testing::{array, assert_refused, numbers, run};
-use crate::text::{PrintOptions, parse_module, print_module};
-use crate::verify::VerifiedModule;
-use crate::{ArrayShape, IndexIter, linear_index};
 use ElementType::*;
+use xla_hlo::ops::{Convolution, ConvolutionDims, Precision, Sparsity, SparsityConfig, Window, WindowDim};
+use xla_hlo::text::{PrintOptions, parse_module, print_module};
+use xla_hlo::verify::VerifiedModule;
+use xla_hlo::{ArrayShape, ElementType, IndexIter, Literal, Result, linear_index};
+
+use crate::testing::{array, assert_refused, numbers, run};
 
 fn dim(size: usize) -> WindowDim {
     WindowDim { size, ..WindowDim::UNIT }
@@ -255,7 +255,7 @@ fn every_arrangement_is_the_sum_written_out() {
         let module = parse_module(&module(&line, "f32[1,1,1,1]", "f32[1,1,1,1]")).unwrap();
         let root = module.entry().root();
         match module.entry()[root].op() {
-            crate::ops::Op::Convolution(op) => op.dims.clone(),
+            xla_hlo::ops::Op::Convolution(op) => op.dims.clone(),
             other => panic!("{other:?}"),
         }
     };

@@ -1,13 +1,11 @@
 //! Tests of the window family: geometry against its definition, reductions against each other and against known values.
 
-use super::*;
-use crate::builder::ModuleBuilder;
-use crate::ops::testing::{
-    append_digit, array, assert_refused, combiner, disguised_add, function, numbers, run, scalar,
-};
-use crate::ops::{BinaryOp, CompareDirection};
-use crate::{ElementType, Literal};
 use ElementType::{BF16, F32, S32};
+use xla_hlo::builder::ModuleBuilder;
+use xla_hlo::ops::{BinaryOp, CompareDirection, Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
+use xla_hlo::{CompId, ElementType, Literal, Result};
+
+use crate::testing::{append_digit, array, assert_refused, combiner, disguised_add, function, numbers, run, scalar};
 
 fn dim(size: usize) -> WindowDim {
     WindowDim { size, ..WindowDim::UNIT }
@@ -257,8 +255,8 @@ fn every_real_type_selects() {
         }
         let x = array(ty, &[2], &[1.0, 1.0]);
         let result = select_and_scatter(window(&[dim(2)]), &x, &array(ty, &[1], &[1.0]), &scalar(ty, 1.0)).unwrap();
-        let expected = crate::Scalar::from_i64(ty, 2).rounded(ty);
-        assert_eq!((result.get(0), result.get(1)), (expected, crate::Scalar::from_i64(ty, 1).rounded(ty)), "{ty}");
+        let expected = xla_hlo::Scalar::from_i64(ty, 2).rounded(ty);
+        assert_eq!((result.get(0), result.get(1)), (expected, xla_hlo::Scalar::from_i64(ty, 1).rounded(ty)), "{ty}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of typed attributes: MLIR's text reads back as itself, and unusual text as in MLIR.
 
-use super::{FfiAttributes, FfiValue};
+use xla_hlo::ops::{FfiAttributes, FfiValue};
 
 fn printed(text: &str) -> String {
     FfiAttributes::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).to_string()

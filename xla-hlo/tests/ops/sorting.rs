@@ -1,11 +1,11 @@
 //! Tests of the sorting family: order and stability, comparators of every kind, every element type, and violated rules.
 
-use super::*;
-use crate::builder::{ComputationBuilder, ModuleBuilder};
-use crate::ops::testing::{array, assert_refused, distinct_bytes, function, numbers, run};
-use crate::ops::{Compare, CompareDirection, CompareType};
-use crate::{ArrayShape, ElementKind, InstrId};
 use ElementType::{BF16, C64, F8E4M3FNUZ, F32, Pred, S8, S32, U8};
+use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
+use xla_hlo::ops::{Compare, CompareDirection, CompareType, Sort, TopK};
+use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Literal, Result, Scalar};
+
+use crate::testing::{array, assert_refused, distinct_bytes, function, numbers, run};
 
 /// Builds a sort whose comparator takes two scalars of the type of each operand and is written by `body`.
 fn sort_by(
@@ -154,12 +154,12 @@ fn every_ordered_type_has_a_greatest_element() {
 #[test]
 fn text_prints_back_the_same() {
     let text = include_str!("programs/text_prints_back_the_same.hlo");
-    let module = crate::text::parse_module(text).unwrap();
+    let module = xla_hlo::text::parse_module(text).unwrap();
     let printed = module.to_string();
     for line in text.lines().filter(|line| line.contains("topk") || line.contains("sort(")) {
         assert!(printed.contains(line), "{line}\nis not in\n{printed}");
     }
-    assert_eq!(crate::text::parse_module(&printed).unwrap().to_string(), printed);
+    assert_eq!(xla_hlo::text::parse_module(&printed).unwrap().to_string(), printed);
 }
 
 #[test]

@@ -3,10 +3,9 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use super::{Data, Literal, Scalar, Storage};
-use crate::eval::evaluate;
-use crate::text::{parse_literal, parse_module, parse_module_counting_omitted};
-use crate::{ArrayShape, ElementType, Module, Op, VerifiedModule, proto};
+use xla_hlo::eval::evaluate;
+use xla_hlo::text::{parse_literal, parse_module, parse_module_counting_omitted};
+use xla_hlo::{ArrayShape, ElementType, Literal, Module, Op, Result, Scalar, VerifiedModule, proto};
 
 /// Number of elements of 4 bytes that exceeds every address space: code that expands them fails.
 const HUGE: usize = 1 << 45;
@@ -23,7 +22,7 @@ fn hash(literal: &Literal) -> u64 {
 
 /// Whether every element is stored.
 fn is_dense(literal: &Literal) -> bool {
-    matches!(literal.data, Data::Array(Storage::Dense(_)))
+    literal.as_splat().is_none()
 }
 
 #[test]
@@ -83,7 +82,7 @@ fn written_splats_are_not_copied_once_more() {
 
 /// Evaluates a program without parameters, after checking that verification, printing, serialization and parsing
 /// preserve it.
-fn run(text: &str) -> crate::Result<Literal> {
+fn run(text: &str) -> Result<Literal> {
     let module = parse_module(text)?;
     let printed = module.to_string();
     assert!(printed.len() < 2 * text.len() + 1000, "{} bytes of text", printed.len());

@@ -1,8 +1,9 @@
 //! Tests of the dot family: comparison with sums by index, for every element type, and edge cases.
 
-use super::*;
-use crate::ops::testing::{array, assert_refused, numbers, run};
-use crate::{ArrayShape, ElementType, IndexIter, Literal, Scalar, linear_index};
+use xla_hlo::ops::{Dot, DotAlgorithm, DotDims, OpRules, Precision, ShapeContext};
+use xla_hlo::{ArrayShape, ElementType, IndexIter, Literal, Result, Scalar, Shape, linear_index};
+
+use crate::testing::{array, assert_refused, numbers, run};
 
 fn dims(lhs_batch: &[usize], rhs_batch: &[usize], lhs_contracting: &[usize], rhs_contracting: &[usize]) -> DotDims {
     DotDims {
@@ -22,7 +23,7 @@ fn matmul() -> Dot {
 }
 
 fn evaluate(op: &Dot, lhs: &Literal, rhs: &Literal, ty: ElementType) -> Result<Literal> {
-    let module = crate::Module::new("test");
+    let module = xla_hlo::Module::new("test");
     let shapes = [lhs.shape(), rhs.shape()];
     let shape = op.infer_shape(&ShapeContext::new(&module, &shapes, None))?;
     let written = shape.expect_array()?.clone().with_element_type(ty);
@@ -127,7 +128,7 @@ fn mixed_element_types() {
     }
     let signs = evaluate(&matmul(), &array(U8, &[1, 1], &[200.0]), &array(S8, &[1, 1], &[-100.0]), S32).unwrap();
     assert_eq!(numbers(&signs), [-20000.0], "each operand is extended by its own signedness");
-    let module = crate::Module::new("test");
+    let module = xla_hlo::Module::new("test");
     let (lhs, rhs) = (Shape::array(BF16, [2]), Shape::array(F32, [2]));
     let inferred = dot(dims(&[], &[], &[0], &[0])).infer_shape(&ShapeContext::new(&module, &[&lhs, &rhs], None));
     assert_eq!(inferred.unwrap(), Shape::scalar(F32), "unwritten, the wider type");
@@ -230,7 +231,7 @@ fn broken_rules_are_named() {
         (dims(&[0], &[1], &[1], &[1]), &m, &m, "right operand: batch and contracting dimensions [1, 1]"),
         (dims(&[], &[], &[], &[]), &f32(&[1 << 40]), &f32(&[1 << 40]), "more elements than can be addressed"),
     ];
-    let module = crate::Module::new("test");
+    let module = xla_hlo::Module::new("test");
     for (roles, l, r, message) in cases {
         let (lhs, rhs) = (Shape::array(l.0, l.1.clone()), Shape::array(r.0, r.1.clone()));
         let result = dot(roles.clone()).infer_shape(&ShapeContext::new(&module, &[&lhs, &rhs], None));

@@ -1,8 +1,9 @@
 //! Tests of ragged and scaled dots.
 
-use crate::ElementType::{self, BF16, F8E4M3FN, F8E8M0FNU, F32, S32};
-use crate::Literal;
-use crate::ops::testing::{array, assert_near, numbers, printed_root, run_text};
+use xla_hlo::ElementType::{BF16, F8E4M3FN, F8E8M0FNU, F32, S32};
+use xla_hlo::{ElementType, Literal};
+
+use crate::testing::{array, assert_near, numbers, printed_root, run_text};
 
 fn counting(ty: ElementType, dims: &[usize]) -> Literal {
     let count: usize = dims.iter().product();

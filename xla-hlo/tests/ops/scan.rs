@@ -1,7 +1,8 @@
 //! Tests of scans.
 
-use crate::ElementType::S32;
-use crate::ops::testing::{array, numbers, printed_root, run_text};
+use xla_hlo::ElementType::S32;
+
+use crate::testing::{array, numbers, printed_root, run_text};
 
 /// Step computations, named after their operands and results; x and c are vectors of 3 elements.
 const STEPS: &str = "

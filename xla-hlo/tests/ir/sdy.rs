@@ -1,11 +1,11 @@
 //! Tests of shardings: text, conversion to XLA's tiles, and their location in modules.
 
-use super::{
+use xla_hlo::sdy::{
     Direction, ManualAxes, Mesh, MeshName, Meshes, PerValue, Role, TensorSharding, from_tiles, meshes, role, shardings,
     tiles,
 };
-use crate::text::parse_module;
-use crate::{InstrId, Module, Sharding};
+use xla_hlo::text::parse_module;
+use xla_hlo::{InstrId, Module, Sharding};
 
 fn module(text: &str) -> Module {
     parse_module(text).unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -1,9 +1,10 @@
 //! Tests of the linear algebra family: residuals of results in their equations, and violated rules.
 
-use super::*;
-use crate::ops::testing::{array, assert_refused, numbers, run};
-use crate::{ArrayShape, ElementType, Scalar};
 use ElementType::{BF16, C64, C128, F16, F32, F64, S32};
+use xla_hlo::ops::{Cholesky, TransposeKind, TriangularSolve};
+use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar};
+
+use crate::testing::{array, assert_refused, numbers, run};
 
 type Complex = (f64, f64);
 

@@ -1,13 +1,11 @@
 //! Tests of the indexing family: results of XLA:CPU, every element type, limits of index types, and violated rules.
 
-use super::*;
-use crate::builder::ModuleBuilder;
-use crate::ops::BinaryOp;
-use crate::ops::testing::{
-    append_digit, array, assert_refused, combiner, distinct_bytes, function, numbers, run, scalar,
-};
-use crate::{ArrayShape, ElementType, Literal, Scalar};
 use ElementType::{BF16, F32, Pred, S8, S32, S64, U8, U64};
+use xla_hlo::builder::ModuleBuilder;
+use xla_hlo::ops::{BinaryOp, Gather, Scatter};
+use xla_hlo::{ArrayShape, CompId, ElementType, Literal, Scalar};
+
+use crate::testing::{append_digit, array, assert_refused, combiner, distinct_bytes, function, numbers, run, scalar};
 
 /// Gathers rows of a matrix at start indices `[n, 1]`.
 fn rows(columns: usize) -> Gather {

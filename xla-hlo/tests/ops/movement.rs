@@ -1,9 +1,13 @@
 //! Tests of the movement family: comparison with an index formula for every element type, and edge cases.
 
-use super::*;
-use crate::ops::Op;
-use crate::ops::testing::{array, assert_refused, distinct_bytes, numbers, run, run_in_layouts, scalar};
-use crate::{ArrayShape, ElementType, IndexIter, Layout, Literal, Scalar, linear_index};
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::{
+    Bitcast, Broadcast, Concatenate, Copy, DynamicSlice, DynamicUpdateSlice, Iota, Op, OpRules, Pad, PadDim, Reshape,
+    Reverse, ShapeContext, Slice, SliceRange, Transpose,
+};
+use xla_hlo::{ArrayShape, ElementType, IndexIter, Layout, Literal, Scalar, Shape, linear_index};
+
+use crate::testing::{array, assert_refused, distinct_bytes, numbers, run, run_in_layouts, scalar};
 
 /// Asserts that each element of the result equals, bit for bit, the operand element whose index `source` returns.
 fn check_every_type(
@@ -228,7 +232,7 @@ fn an_update_writes_in_place() {
     let at = x.bytes().as_ptr();
     let operands = vec![x, f32s(&[1], &[9.0]), scalar(ElementType::S32, 1.0)];
     let shape = operands[0].shape().clone();
-    let module = crate::Module::new("test");
+    let module = xla_hlo::Module::new("test");
     let result = DynamicUpdateSlice.evaluate(&mut Evaluator::new(&module), operands, &shape).unwrap();
     assert_eq!(numbers(&result), [1.0, 9.0, 3.0]);
     assert_eq!(result.bytes().as_ptr(), at, "the operand was held by nobody else, so nothing is copied");
@@ -355,7 +359,7 @@ fn broken_rules_are_named() {
     }
     let joined = Shape::array(ElementType::U8, [usize::MAX / 2]);
     let shapes = [&joined, &joined, &joined];
-    let module = crate::Module::new("test");
+    let module = xla_hlo::Module::new("test");
     let result = Concatenate { dimension: 0 }.infer_shape(&ShapeContext::new(&module, &shapes, None));
     assert!(result.is_err(), "sizes that overflow are refused");
 }
