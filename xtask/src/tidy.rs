@@ -20,6 +20,7 @@ crate instead. The rules:
   public-docs     the libraries that others depend on ask the compiler for missing documentation
   unsafe          only in the files of xtask/unsafe-files.txt; foreign blocks under a comment with `SAFETY:`
                   (clippy checks other uses)
+  unit-test       none in a library with `test = false`, where it would not run
   machine-path    no path of a developer's machine in any committed text
   manifest        dependency versions and lints are in the root Cargo.toml alone; dependencies between the crates have one
                   direction, and LLVM is only where it belongs

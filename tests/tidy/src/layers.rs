@@ -82,7 +82,7 @@ fn list(names: &[&str]) -> String {
 }
 
 /// The path of a package's manifest from the root of the repository.
-fn manifest_path(metadata: &Value, package: &Value) -> String {
+pub fn manifest_path(metadata: &Value, package: &Value) -> String {
     let root = format!("{}/", metadata["workspace_root"].as_str().unwrap_or_default());
     package["manifest_path"].as_str().unwrap_or_default().replace(&root, "")
 }

@@ -8,6 +8,7 @@ mod prose;
 mod references;
 mod source;
 mod text;
+mod unit_tests;
 mod unsafe_code;
 mod words;
 
@@ -105,11 +106,13 @@ pub fn findings(root: &Path) -> Result<Vec<Finding>> {
             found.extend(manifest::check(path, &content));
         }
     }
-    for (folder, files) in &sources(root, &files) {
+    let (sources, metadata) = (sources(root, &files), metadata(root)?);
+    for (folder, files) in &sources {
         found.extend(circles::check(folder, files));
     }
+    found.extend(unit_tests::check(&metadata, &sources)?);
     found.extend(prose::check_budget(&comments, &fs::read_to_string(root.join(prose::BUDGET))?));
-    found.extend(layers::check(&metadata(root)?)?);
+    found.extend(layers::check(&metadata)?);
     found.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     Ok(found)
 }
