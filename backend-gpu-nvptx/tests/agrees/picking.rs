@@ -32,6 +32,7 @@ fn rows_of_every_length() {
         ("2,", 4096, 1),
         ("0,", 40, 3),
         ("4,", 10, 0),
+        ("3,", 0, 0),
     ] {
         agrees(&top_k("f32", rows, length, k, true));
         agrees(&top_k("s32", rows, length, k, false));

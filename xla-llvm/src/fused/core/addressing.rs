@@ -19,14 +19,13 @@ pub(crate) struct KnownCoordinates {
     starts: HashMap<InstrId, Vec<AffineExpr>>,
 }
 
-/// Interval `low..=high` that a coordinate must be in, and the ends that need a comparison.
+/// Interval `0..=last` that a coordinate must be in, and the ends that need a comparison.
 #[derive(Clone, Copy)]
 pub(crate) struct Interval {
-    pub low: i64,
-    pub high: i64,
-    /// Whether the coordinate is known to be at least `low`.
+    pub last: i64,
+    /// Whether the coordinate is known to be at least 0.
     pub above: bool,
-    /// Whether the coordinate is known to be at most `high`.
+    /// Whether the coordinate is known to be at most `last`.
     pub below: bool,
 }
 
@@ -107,21 +106,15 @@ pub(crate) trait Addressing<'m>: Sized {
         Ok(result)
     }
 
-    /// Adds the condition `low <= expr <= high`, unless it is known to hold.
-    fn require_between(
-        &mut self,
-        conditions: &mut Option<Self::Condition>,
-        expr: &AffineExpr,
-        low: i64,
-        high: i64,
-    ) -> Result<()> {
+    /// Adds the condition `0 <= expr <= last`, unless it is known to hold.
+    fn require_up_to(&mut self, conditions: &mut Option<Self::Condition>, expr: &AffineExpr, last: i64) -> Result<()> {
         let bounds = expr.bounds(self.symbols());
-        let above = bounds.is_some_and(|(least, _)| least >= low);
-        let below = bounds.is_some_and(|(_, greatest)| greatest <= high);
+        let above = bounds.is_some_and(|(least, _)| least >= 0);
+        let below = bounds.is_some_and(|(_, greatest)| greatest <= last);
         if above && below {
             return Ok(());
         }
-        self.require_in(conditions, expr, Interval { low, high, above, below })
+        self.require_in(conditions, expr, Interval { last, above, below })
     }
 
     /// Returns the starts of a dynamic slice or update, clamped so that a slice of `sizes` fits into `operand`; the

@@ -43,7 +43,7 @@ impl Part {
         let mut index = index.clone();
         let coordinate = index[dimension].clone().shifted(-self.low);
         if !is_only {
-            s.require_between(conditions, &coordinate, 0, self.high - self.low)?;
+            s.require_up_to(conditions, &coordinate, self.high - self.low)?;
         }
         index[dimension] = coordinate;
         Ok(index)

@@ -58,7 +58,7 @@ pub(crate) fn input_index<'m, A: Addressing<'m>>(
         let place = tap.positions[d].clone().scaled(stride).plus(&at.scaled(dilation));
         let place = place.shifted(window.pad_low.saturating_neg());
         let grid = if size > 1 { grid as i64 } else { 1 };
-        s.require_between(condition, &place, 0, (size as i64 - 1) * grid)?;
+        s.require_up_to(condition, &place, (size as i64 - 1) * grid)?;
         index[op.dims.input_spatial[d]] = if grid == 1 { place } else { s.on_grid(condition, &place, grid, size)? };
     }
     Ok(index)

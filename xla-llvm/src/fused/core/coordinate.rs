@@ -53,15 +53,15 @@ impl<'e, 'ctx, 'm> Addressing<'m> for FusedEmitter<'e, 'ctx, 'm> {
         expr: &AffineExpr,
         interval: Interval,
     ) -> Result<()> {
-        let Interval { low, high, above, below } = interval;
+        let Interval { last, above, below } = interval;
         let level = expr.level(&self.symbols).max(self.local_level());
         let mask = self.at_level(level, |s| {
-            let lanes = s.short_lanes(expr, &[low, high, high.saturating_sub(low)])?;
+            let lanes = s.short_lanes(expr, &[last])?;
             Ok(match (above, below) {
-                (true, _) => lanes.le(high),
-                (false, true) => lanes.ge(low),
+                (true, _) => lanes.le(last),
+                (false, true) => lanes.ge(0),
                 // One unsigned comparison checks both bounds.
-                (false, false) => (lanes - low).ule(high - low),
+                (false, false) => lanes.ule(last),
             })
         })?;
         self.require(conditions, Guard { mask, level })

@@ -73,7 +73,7 @@ pub(crate) fn inside_pad<'m, A: Addressing<'m>>(
     for ((expr, p), &size) in affine::pad(index, &pad.dims).into_iter().zip(&pad.dims).zip(dims) {
         let step = p.interior as i64 + 1;
         let last = (size as i64 - 1) * step;
-        s.require_between(conditions, &expr, 0, last)?;
+        s.require_up_to(conditions, &expr, last)?;
         inside.push(if step == 1 { expr } else { s.on_grid(conditions, &expr, step, size)? });
     }
     Ok(inside)
@@ -92,7 +92,7 @@ pub(crate) fn inside_update<'m, A: Addressing<'m>>(
     let mut inside = Vec::with_capacity(sizes.len());
     for ((expr, start), &size) in index.iter().zip(&starts).zip(sizes) {
         let expr = expr.clone().plus(&start.clone().scaled(-1));
-        s.require_between(conditions, &expr, 0, size as i64 - 1)?;
+        s.require_up_to(conditions, &expr, size as i64 - 1)?;
         inside.push(expr);
     }
     Ok(inside)

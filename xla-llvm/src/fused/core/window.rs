@@ -69,7 +69,7 @@ impl WindowPlace<'_> {
         let expr = begin.clone().plus(&step.scaled(w.window_dilation as i64));
         let grid = w.base_dilation as i64;
         if let Fit::Perhaps { .. } = fit {
-            s.require_between(condition, &expr, 0, (base as i64 - 1) * grid)?;
+            s.require_up_to(condition, &expr, (base as i64 - 1) * grid)?;
         }
         if grid == 1 { Ok(expr) } else { s.on_grid(condition, &expr, grid, base) }
     }

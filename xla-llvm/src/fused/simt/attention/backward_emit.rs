@@ -107,8 +107,8 @@ impl<'m> FusedKernel<'_, 'm> {
             let sum = of_row(s.emitter, own, |a, b| block.combined(a, b))?;
             let value = converted(s.emitter, Value::new(ElementType::F32, sum), ty)?;
             let mut inside = None;
-            s.require_between(&mut inside, row, 0, extent as i64 - 1)?;
-            s.require_between(&mut inside, &block.member, 0, 0)?;
+            s.require_up_to(&mut inside, row, extent as i64 - 1)?;
+            s.require_up_to(&mut inside, &block.member, 0)?;
             let inside = inside.map_or(s.number(0).eq(0), |guard| guard.mask);
             s.when(inside, &[], |s| {
                 // A new symbol, so that computations that depend on it are not hoisted above the branch.

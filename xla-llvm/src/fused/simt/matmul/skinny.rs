@@ -134,7 +134,7 @@ impl SkinnyMatmul {
         let (near, bytes) = (matmul.neighbours[many as usize], matmul.bytes[many as usize]);
         let words = matmul.accumulator_type.byte_width() as u64 / 4;
         let mut width = (u64::from(ACCESS_BITS / 8) / bytes).max(1);
-        while width > 1 && !near.run.is_multiple_of(width) {
+        while !near.run.is_multiple_of(width) {
             width /= 2;
         }
         match near.along {

@@ -159,8 +159,8 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
             let sum = number.clone().scaled(tile.tiling.depth as i64).plus(&self.sum);
             let sum = sum.shifted((turn * self.step.1) as i64);
             let mut condition = None;
-            s.require_between(&mut condition, &free, 0, matmul.extent(self.side) as i64 - 1)?;
-            s.require_between(&mut condition, &sum, 0, matmul.k() as i64 - 1)?;
+            s.require_up_to(&mut condition, &free, matmul.extent(self.side) as i64 - 1)?;
+            s.require_up_to(&mut condition, &sum, matmul.k() as i64 - 1)?;
             let mut frees = counters(s, &free, free_dims)?;
             let mut sums = counters(s, &sum, &matmul.contracting)?;
             match self.along {

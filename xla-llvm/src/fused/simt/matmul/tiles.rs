@@ -50,7 +50,8 @@ impl<'m> FusedKernel<'_, 'm> {
         let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| tiling.along(matmul, side));
         // Adjacent blocks share a column of tiles, or a few of them, so that the right operand stays in the cache.
         let across = tiling.across(columns);
-        let loops = [tiling.cut.parts * matmul.batches(), columns / across, rows, across];
+        // Parts and batches, the outermost loop, are what is left of the number.
+        let loops = [1, columns / across, rows, across];
         let at = counters(&mut s, &AffineExpr::symbol(item), &loops)?;
         let at = [at[0].clone(), at[1].clone().scaled(across as i64).plus(&at[3]), at[2].clone()];
         let (part, batch) = tiling.cut.divide(&mut s, &at[0], matmul.batches())?;
@@ -102,7 +103,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| sink.matmul.extent(side));
         let mut inside = None;
         for (at, extent) in at.iter().zip(extents) {
-            s.require_between(&mut inside, at, 0, extent as i64 - 1)?;
+            s.require_up_to(&mut inside, at, extent as i64 - 1)?;
         }
         let inside = inside.map_or(s.number(0).eq(0), |guard| guard.mask);
         s.when(inside, &[], |s| {

@@ -83,7 +83,6 @@ impl KernelPlan for TopKPlan {
         let kernel = emitter.simt_kernel(name, phase.words(), 0)?;
         let place = (source.module, source.computation);
         let launch = match (phase, &kernel.pointers[..]) {
-            _ if self.rows == 0 => Launch { work_items: 0, block: None },
             (TopKPhase::Rows, pointers) if self.picks() => pick::emit(self, place, emitter, pointers)?,
             _ => Selection::new(self, phase, &kernel.pointers)?.emit(place, emitter)?,
         };
