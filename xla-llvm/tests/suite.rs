@@ -27,6 +27,9 @@ mod jit;
 mod kernel;
 #[path = "suite/kinds.rs"]
 mod kinds;
+#[cfg(target_arch = "x86_64")]
+#[path = "suite/loops.rs"]
+mod loops;
 #[path = "suite/masked.rs"]
 mod masked;
 #[path = "suite/overwrites.rs"]
@@ -42,3 +45,5 @@ mod programs;
 mod strategies;
 #[path = "suite/targets.rs"]
 mod targets;
+#[path = "suite/transforms.rs"]
+mod transforms;

@@ -290,6 +290,23 @@ fn attentions() {
     ];
     let mut table = String::new();
     cases.iter().for_each(|(name, text)| of_threads(&mut table, name, text));
+    // Gradients of keys, of which the queries are the values or another array is.
+    let sum = include_str!("../data/strategies/score-sum.hlo");
+    let other = |shape: &str, k: usize| {
+        let (front, rest) = sum.split_once("dot(dn, q)").unwrap();
+        let rest = rest.replace("rhs_contracting_dims={1}", &format!("rhs_contracting_dims={{{k}}}"));
+        format!("{front}dot(dn, w){rest}").replace("  scores =", &format!("  w = {shape} parameter(7)\n  scores ="))
+    };
+    for (name, text) in [
+        ("gradients", sum.to_string()),
+        ("gradients by heads of 48", sum.replace(",64]", ",48]")),
+        ("gradients by heads of 56", sum.replace(",64]", ",56]")),
+        ("gradients by another array", other("bf16[2,128,64]", 1)),
+        ("gradients by a turned array", other("bf16[2,64,128]", 2)),
+        ("gradients in f32", sum.replace("bf16", "f32")),
+    ] {
+        of_threads(&mut table, name, &text);
+    }
     insta::assert_snapshot!("attention-decisions", table);
 }
 

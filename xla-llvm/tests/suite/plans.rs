@@ -178,6 +178,34 @@ fn sorts() {
     insta::assert_snapshot!("sort-plans", table);
 }
 
+/// Lengths of rows from which a sort by digits is faster than one by merging.
+#[test]
+fn sorts_by_digits() {
+    let lengths: Vec<u64> = (8..22).flat_map(|bits| [(1 << bits) + 1, 3 << (bits - 1)]).collect();
+    let mut table = String::new();
+    for (ty, count) in ["s8", "s16", "s32", "s64"].into_iter().flat_map(|ty| [(ty, 1), (ty, 2)]) {
+        for rows in [1, 3, 10, 30, 100, 300, 1000, 3000] {
+            let is_by_digits = |length: &u64| {
+                let array = |ty: &str| format!("{ty}[{rows},{length}]");
+                let (x, y) = (array(ty), array("s64"));
+                let body = match count {
+                    1 => format!("x = {x} parameter(0) ROOT r = {x} sort(x), dimensions={{1}}, to_apply=before"),
+                    _ => format!(
+                        "x = {x} parameter(0) y = {y} parameter(1)
+                         ROOT r = ({x}, {y}) sort(x, y), dimensions={{1}}, to_apply=before_of_pair"
+                    ),
+                };
+                let module = program(ty, &body);
+                RadixSortPlan::new(&operation(&module), &gpu()).is_some()
+            };
+            let mut possible = lengths.iter().filter(|&length| rows * length <= 1 << 26);
+            let least = possible.find(|length| is_by_digits(length)).map_or("none".to_string(), u64::to_string);
+            writeln!(table, "{rows} rows of {ty}, {count} arrays: {least}").unwrap();
+        }
+    }
+    insta::assert_snapshot!("digit-plans", table);
+}
+
 /// Sums in parts, whose bytes are those of the results for each part.
 #[test]
 fn sums_in_parts() {

@@ -222,6 +222,10 @@ fn transposes_and_reshapes() {
              t = $T[17,$E,4] transpose(x), dimensions={2,1,0} ROOT r = $T[17,$E,4] add(t, y)",
             "x = $T[$E,70] parameter(0) y = $T[70,$E] parameter(1)
              t = $T[70,$E] transpose(x), dimensions={1,0} ROOT r = $T[70,$E] add(t, y)",
+            // Arrays that are not contiguous along either loop.
+            "x = $T[$E,70] parameter(0) y = $T[$E,140] parameter(1) t = $T[70,$E] transpose(x), dimensions={1,0}
+             s = $T[$E,70] slice(y), slice={[0:$E], [0:140:2]} v = $T[70,$E] transpose(s), dimensions={1,0}
+             f = $T[70,$E] reverse(t), dimensions={0} w = $T[70,$E] add(t, v) ROOT r = $T[70,$E] subtract(w, f)",
             "x = $T[6,$E] parameter(0) t = $T[3,$2E] reshape(x) ROOT r = $T[3,$2E] reverse(t), dimensions={0}",
             "x = $T[$E,6] parameter(0) t = $T[6,$E] transpose(x), dimensions={1,0} ROOT r = $T[3,2,$E] reshape(t)",
             "x = $T[$E,6] parameter(0) t = $T[6,$E] transpose(x), dimensions={1,0} ROOT r = $T[3,$2E] reshape(t)",
