@@ -15,12 +15,9 @@ pub(crate) const FEW_OPERANDS: usize = 8;
 /// Maximum number of array addresses that are all loaded in front of the loops; registers hold most of them.
 pub(crate) const FEW_ADDRESSES: usize = 32;
 
-/// Returns `lanes`, halved until it is less than twice `extent`.
-pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
-    while lanes > 1 && u64::from(lanes) >= 2 * extent {
-        lanes /= 2;
-    }
-    lanes
+/// Returns `lanes`, a power of two, or the least power of two that is not below `extent` if that is fewer.
+pub(crate) fn fitting(lanes: u32, extent: u64) -> u32 {
+    u64::from(lanes).min(extent.next_power_of_two()) as u32
 }
 
 /// Loops over the operands of a concatenation on a CPU.

@@ -83,6 +83,22 @@ fn every_kind_is_chosen() {
     assert_eq!(names, KERNEL_KINDS.iter().map(KernelKind::name).collect());
 }
 
+/// Matrices that fit into the shared memory of a block are factored by one kernel.
+#[test]
+fn matrices_that_fit_into_shared_memory() {
+    for (ty, most) in [("f32", 64), ("f64", 64), ("c64", 64), ("c128", 32)] {
+        for (rows, fits) in [(most, true), (most + 1, false)] {
+            let shape = format!("{ty}[2,{rows},{rows}]");
+            let text = format!(
+                "HloModule m\nENTRY main {{ a = {shape} parameter(0) ROOT b = {shape} cholesky(a), lower=true }}\n"
+            );
+            let module = parse_module(&text).unwrap();
+            let kind = chosen(KERNEL_KINDS, &source(&module)).map(|(name, _)| name);
+            assert_eq!(kind, fits.then_some("small-matrix"), "{shape}");
+        }
+    }
+}
+
 /// New kind, for the test: negates an array of f32 in two launches. The first one stores half of each element to
 /// scratch memory, the second one negates the sum of both halves.
 #[derive(Clone, Debug, PartialEq)]

@@ -81,6 +81,41 @@ fn concatenations_of_many_operands() {
     insta::assert_snapshot!("concatenation-loops", table);
 }
 
+/// A loop over a dimension that a reshape merged is split, so that no iteration divides its number; only into loops of
+/// whole numbers of iterations.
+#[test]
+fn loops_over_merged_dimensions() {
+    let mut table = String::new();
+    for body in [
+        "x = f32[6,35] parameter(0) t = f32[35,6] transpose(x), dimensions={1,0} ROOT r = f32[210] reshape(t)",
+        "x = f32[35] parameter(0) b = f32[6,35] broadcast(x), dimensions={1} ROOT r = f32[210] reshape(b)",
+        "x = f32[6] parameter(0) b = f32[6,35] broadcast(x), dimensions={0} ROOT r = f32[210] reshape(b)",
+        "x = f32[6,35] parameter(0) t = f32[35,6] transpose(x), dimensions={1,0} f = f32[210] reshape(t)
+         ROOT r = f32[209] slice(f), slice={[0:209]}",
+        "x = f32[35] parameter(0) b = f32[6,35] broadcast(x), dimensions={1} f = f32[210] reshape(b)
+         ROOT r = f32[140] slice(f), slice={[0:140]}",
+        "x = f32[2,3,35] parameter(0) t = f32[35,3,2] transpose(x), dimensions={2,1,0} ROOT r = f32[210] reshape(t)",
+    ] {
+        writeln!(table, "{}\n  {}", body.split("parameter(0) ").last().unwrap(), loops(body)).unwrap();
+    }
+    insta::assert_snapshot!("merged-loops", table);
+}
+
+/// Threads have several loads in flight, fewer where a load is followed by much code.
+#[test]
+fn loads_in_flight() {
+    let loads = |sines: usize| {
+        let chain: String = (0..sines).map(|i| format!("v{} = f32[512,4096] sine(v{i})\n", i + 1)).collect();
+        let body = format!(
+            "v0 = f32[512,4096] parameter(0) {chain} z = f32[] constant(0)
+             ROOT r = f32[512] reduce(v{sines}, z), dimensions={{1}}, to_apply=sum"
+        );
+        let (_, ir) = emitted("", &program(&body), &Target::nvptx("sm_90").unwrap());
+        ir.matches(" = load ").count()
+    };
+    assert!(loads(140) < loads(1), "{} loads with much code, {} with little", loads(140), loads(1));
+}
+
 /// Returns the largest number of lanes of a vector of f32.
 fn most_lanes(ir: &str) -> usize {
     let lanes = ir.split('<').filter_map(|text| text.split_once(" x float>")?.0.parse().ok());

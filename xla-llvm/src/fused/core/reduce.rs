@@ -12,6 +12,7 @@ use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::nest::CarriedValues;
+use crate::fused::tuning::fitting;
 use crate::fused::tuning::vector::LEAST_LANE_EXTENT;
 use crate::simt::WARP;
 use crate::target::Target;
@@ -245,11 +246,7 @@ impl DotLoops {
 
 /// Returns the number of lanes for a reduction along a dimension: several registers, so that additions overlap.
 pub(crate) fn reduce_lanes(target: &Target, ty: ElementType, extent: u64) -> u32 {
-    let mut lanes = target.lanes(compute_bits(ty)) * 4;
-    while lanes > 1 && u64::from(lanes) > extent.next_power_of_two() {
-        lanes /= 2;
-    }
-    lanes
+    fitting(target.lanes(compute_bits(ty)) * 4, extent)
 }
 
 /// Returns the operation of a reduction of one array that can be reduced in independent parts, and its identity.

@@ -16,7 +16,7 @@ use xla_hlo::Result;
 use xla_hlo::ops::Op;
 
 use crate::emitter::Emitter;
-use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel::Kernel;
 use crate::fused::kernel_plan::KernelPlan;
 use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::source::KernelSource;
