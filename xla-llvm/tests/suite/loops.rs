@@ -1,5 +1,5 @@
-//! Snapshot tests of loops on both sides of their limits, `tests/suite/snapshots/*-loops.snap`, and tests of the vectors
-//! and loads in them.
+//! Snapshot tests of loops on both sides of their limits, `tests/suite/snapshots/*-loops.snap`, and tests of their
+//! vectors and loads.
 
 use std::fmt::Write;
 

@@ -25,6 +25,9 @@ fn program(ty: &str, body: &str) -> Module {
                    ROOT c = pred[] compare(a, b), direction={direction} }}
          before_of_pair {{ a = {ty}[] parameter(0) b = {ty}[] parameter(1) c = s64[] parameter(2) d = s64[] parameter(3)
                            ROOT e = pred[] compare(a, b), direction={direction} }}
+         before_of_four {{ a = {ty}[] parameter(0) b = {ty}[] parameter(1) c = s64[] parameter(2) d = s64[] parameter(3)
+                           e = s64[] parameter(4) f = s64[] parameter(5) g = s64[] parameter(6) h = s64[] parameter(7)
+                           ROOT i = pred[] compare(a, b), direction={direction} }}
          ENTRY main {{ {body} }}"
     );
     parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -159,7 +162,14 @@ fn sorts() {
             "x = {ty}[{rows},{length}] parameter(0) y = s64[{rows},{length}] parameter(1)
              ROOT r = ({ty}[{rows},{length}], s64[{rows},{length}]) sort(x, y), dimensions={{1}}, to_apply=before_of_pair"
         );
-        for body in [of_one, of_pair] {
+        // So many bytes that tiles are smaller.
+        let of_four = format!(
+            "x = {ty}[{rows},{length}] parameter(0) y = s64[{rows},{length}] parameter(1)
+             v = s64[{rows},{length}] parameter(2) w = s64[{rows},{length}] parameter(3)
+             ROOT r = ({ty}[{rows},{length}], s64[{rows},{length}], s64[{rows},{length}], s64[{rows},{length}])
+             sort(x, y, v, w), dimensions={{1}}, to_apply=before_of_four"
+        );
+        for body in [of_one, of_pair, of_four] {
             let module = program(ty, &body);
             let source = operation(&module);
             writeln!(table, "{} of {ty}[{rows},{length}]", source.inputs.len()).unwrap();

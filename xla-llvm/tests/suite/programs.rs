@@ -29,6 +29,10 @@ fn program(strategy: &str, body: &str, extent: usize, ty: &str) {
         &computation("sum", &format!("{ty}[] add(a, b)")),
         &computation("most", &format!("{ty}[] maximum(a, b)")),
         &computation("keeps", "pred[] compare(a, b), direction=GE"),
+        &format!(
+            "both {{ a = {ty}[] parameter(0) b = {ty}[] parameter(1) c = {ty}[] parameter(2) d = {ty}[] parameter(3)
+             e = {ty}[] add(a, c) f = {ty}[] maximum(b, d) ROOT g = ({ty}[], {ty}[]) tuple(e, f) }}\n"
+        ),
         &computation("before", "pred[] compare(a, b), direction=LT"),
         &computation("after", "pred[] compare(a, b), direction=GT, type=$O"),
         &pairs("before_of_pair", "compare(a, b), direction=LT"),
@@ -397,6 +401,9 @@ fn sorts() {
         // Less than a byte.
         program(strategy(300), body, 300, "f4e2m1fn");
     }
+    // Rows whose elements are not adjacent, in several groups.
+    let body = "x = $T[2,$E,3] parameter(0) ROOT r = $T[2,$E,3] sort(x), dimensions={1}, to_apply=after";
+    program("merge-sort", body, 19, "f32");
 }
 
 /// Sorts by the second of `count` arrays of several types, along a dimension of `dims`.
@@ -445,6 +452,10 @@ fn scatters() {
             "x = $T[10] parameter(0) places = s32[$E] parameter(1) u = $T[$E] parameter(2)
              ROOT r = $T[10] scatter(x, places, u), update_window_dims={}, inserted_window_dims={0}, \
              scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=most",
+            "x = $T[10,$E] parameter(0) w = $T[10,$E] parameter(1) places = s32[6] parameter(2)
+             u = $T[6,$E] parameter(3) v = $T[6,$E] parameter(4)
+             ROOT r = ($T[10,$E], $T[10,$E]) scatter(x, w, places, u, v), update_window_dims={1}, \
+             inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both",
             "x = $T[10,$E+1] parameter(0) places = s32[6,2] parameter(1) u = $T[6,2,$E] parameter(2)
              ROOT r = $T[10,$E+1] scatter(x, places, u), update_window_dims={1,2}, inserted_window_dims={}, \
              scatter_dims_to_operand_dims={1,0}, index_vector_dim=1, to_apply=sum",

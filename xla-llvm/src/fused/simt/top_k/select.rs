@@ -121,13 +121,10 @@ impl<'a, 'ctx> Selection<'a, 'ctx> {
         Ok(Launch { work_items: plan.rows * chunks, block: Some(self.threads as u32) })
     }
 
-    /// Returns the first bit of each digit of an item, from the highest on: digits of the key, then digits of the
-    /// position.
-    fn digits(&self) -> Vec<u32> {
-        let key = self.plan.key.bits.div_ceil(DIGIT_BITS);
-        let place = (u64::BITS - self.plan.length.leading_zeros()).div_ceil(DIGIT_BITS);
-        let bits = |begin, digits: u32| (0..digits).rev().map(move |digit| begin + digit * DIGIT_BITS);
-        bits(PLACE, key).chain(bits(0, place)).collect()
+    /// Returns the number of digits of an item's key, and of its position.
+    fn digits(&self) -> [i64; 2] {
+        let place = u64::BITS - self.plan.length.leading_zeros();
+        [self.plan.key.bits, place].map(|bits| bits.div_ceil(DIGIT_BITS).into())
     }
 }
 
@@ -178,14 +175,13 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         let (emitter, slots) = (s.emitter, self.slots.count as i64);
         let histogram = Histogram::new(emitter)?;
         let shared = emitter.shared_array(Scalar::Int(32), 3)?;
-        let digits = self.of.digits();
         let last = self.last(s);
         let none = self.member.thread.int(0);
         let found = Found { least: last.int(0), greatest: last, below: none, inside: self.count.trunc(32) };
         emitter.barrier()?;
         // Digits of the key are above the digits of the position, with a gap between them.
-        let key_digits = digits.iter().filter(|&&bit| bit >= PLACE).count() as i64;
-        let all = digits.len() as i64;
+        let [key_digits, place_digits] = self.of.digits();
+        let all = key_digits + place_digits;
         let turns = s.full_range(all as u64, 1);
         let found = s.for_each(turns, found.raws(), &mut |s, turn, carried| {
             let found = Found::from_raws(emitter, carried)?;
