@@ -73,6 +73,13 @@ fn matmuls_of_any_order_of_dimensions() {
         agrees(&dot(["f32"; 3], dims, attributes));
         agrees(&dot(["c64"; 3], dims, attributes));
     }
+    // Several matrices of tensor cores for each warp, from operands that no copies of 16 bytes can bring.
+    for (dims, attributes) in [
+        (["16,100", "4096,16", "100,4096"], "lhs_contracting_dims={0}, rhs_contracting_dims={1}"),
+        (["100,18", "18,4095", "100,4095"], ROWS_BY_COLUMNS),
+    ] {
+        agrees(&dot(["bf16", "bf16", "f32"], dims, attributes));
+    }
 }
 
 #[test]
