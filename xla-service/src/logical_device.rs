@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use xla_hlo::eval::grid::Grid;
 use xla_hlo::eval::{Evaluator, Peers};
-use xla_hlo::ops::Op;
-use xla_hlo::ops::collective::Meeting;
-use xla_hlo::{Computation, ElementType, Error, InstrId, Literal, Module, Result, Shape};
+use xla_hlo::{Computation, ElementType, InstrId, Literal, Module, Result, Shape};
 
 use crate::cancel::CancelToken;
 use crate::collective::{
-    CollectiveCall, CollectiveRun, CollectiveSpec, InstructionKey, MemberArguments, Operation, Part, Source, Target,
+    ArrayForm, CollectiveCall, CollectivePlans, CollectiveRun, CollectiveSpec, Instruction, MemberArguments,
+    MemberPlan, Operation, Part, Source, Target,
 };
 use crate::signature::{group, ungroup};
-use crate::workers::blocking;
 
 /// One device of a launch over several devices. Clones are handles to the same device of the same launch.
 #[derive(Clone, Debug)]
@@ -21,12 +19,14 @@ pub struct LogicalDevice {
     grid: Grid,
     id: usize,
     run: Arc<CollectiveRun>,
+    plans: Arc<CollectivePlans>,
 }
 
 impl LogicalDevice {
-    /// Creates device `id`, which is `replica * partitions + partition`, of a launch.
-    pub fn new(grid: Grid, id: usize, run: Arc<CollectiveRun>) -> LogicalDevice {
-        LogicalDevice { grid, id, run }
+    /// Creates device `id`, which is `replica * partitions + partition`, of a launch of the program that has these
+    /// plans.
+    pub(crate) fn new(grid: Grid, id: usize, run: Arc<CollectiveRun>, plans: Arc<CollectivePlans>) -> LogicalDevice {
+        LogicalDevice { grid, id, run, plans }
     }
 
     /// Returns the id of the device in the program: `replica * partitions + partition`.
@@ -54,6 +54,11 @@ impl LogicalDevice {
         (threads / self.grid.device_count()).max(1)
     }
 
+    /// Returns the plan of this device for a collective.
+    pub(crate) fn plan(&self, instruction: &Instruction<'_>, form: ArrayForm<'_>) -> Result<Arc<MemberPlan>> {
+        self.plans.plan(instruction, self.id, form)
+    }
+
     /// Connects an evaluator to the other devices of the launch.
     pub fn connect<'m>(&self, evaluator: Evaluator<'m>, cancel: &CancelToken) -> Evaluator<'m> {
         let peers = DevicePeers { device: self.clone(), module: evaluator.module(), cancel: cancel.clone() };
@@ -63,8 +68,9 @@ impl LogicalDevice {
 
 /// Connection of an evaluator to the other devices of its launch.
 ///
-/// Every member of a group receives the operands of all members and computes the results of all, as the evaluator over
-/// a grid does. So results equal those of the grid bit for bit, for every collective and every combiner.
+/// The engine executes the collective. If it has no such operation ([`Gathering`](crate::collective::Gathering)), every
+/// member of a group receives the operands of all members and computes the results of all, as the evaluator over a grid
+/// does. Results equal those of the grid bit for bit in both cases.
 struct DevicePeers<'m> {
     device: LogicalDevice,
     module: &'m Module,
@@ -73,35 +79,33 @@ struct DevicePeers<'m> {
 
 impl<'m> Peers<'m> for DevicePeers<'m> {
     fn exchange(&self, position: (&'m Computation, InstrId), operands: Vec<Literal>) -> Result<Vec<Literal>> {
-        let (computation, instruction) = position;
-        let instruction = &computation[instruction];
-        let Op::Collective(op) = instruction.op() else {
-            return Err(Error::internal(format!("%{} is not a collective", instruction.name())));
-        };
-        let meeting = op.meeting(self.module.attributes(), self.device.id)?;
-        let rank = meeting.members.iter().position(|&member| member == self.device.id);
-        let rank = rank.ok_or_else(|| Error::internal("a device is not a member of its own group"))?;
-        let rows = match meeting.members.len() {
-            1 => vec![operands],
-            _ => self.gather(&format!("{} of {}", instruction.name(), computation.name()), &meeting, rank, operands)?,
+        let shapes = position.0.operand_shapes(position.1);
+        let instruction = Instruction::new(self.module, position, &shapes)?;
+        let plan = self.device.plan(&instruction, ArrayForm::Literals)?;
+        let rows = match (&plan.lowered, plan.meeting.members.len()) {
+            // The results of a single member share the memory of its operands.
+            (_, 1) => vec![operands],
+            (Ok(lowered), _) => {
+                let leaves: Vec<Literal> = operands.into_iter().flat_map(ungroup).collect();
+                return plan.run_on_literals(lowered, &self.device.run, &leaves, &self.cancel);
+            }
+            (Err(_), _) => self.gather(&plan, operands)?,
         };
         let mut reducers = Evaluator::new(self.module).with_cancellation(self.cancel.flag().clone());
-        Ok(op.exchange(&mut reducers, &meeting, &rows)?.swap_remove(rank))
+        Ok(instruction.op.exchange(&mut reducers, &plan.meeting, &rows)?.swap_remove(plan.rank))
     }
 }
 
 impl DevicePeers<'_> {
     /// Returns the operands of all members.
-    fn gather(&self, name: &str, meeting: &Meeting, rank: usize, operands: Vec<Literal>) -> Result<Vec<Vec<Literal>>> {
+    fn gather(&self, plan: &MemberPlan, operands: Vec<Literal>) -> Result<Vec<Vec<Literal>>> {
         let shapes: Vec<Shape> = operands.iter().map(|operand| operand.shape().clone()).collect();
         operands.iter().try_for_each(Literal::densify)?;
         let leaves: Vec<Literal> = operands.into_iter().flat_map(ungroup).collect();
         let sent = leaves.iter().map(Literal::bytes).collect::<Vec<_>>().concat();
-        let members = meeting.members.len();
+        let members = plan.meeting.members.len();
         let spec = CollectiveSpec::new(Operation::AllGather, vec![Part::whole(ElementType::U8, sent.len())], members)?;
         let mut received = vec![0; sent.len() * members];
-        let key = Arc::new(InstructionKey { name: name.to_string(), channel: None });
-        let clique = self.device.run.clique(&key, &meeting.members.as_slice().into())?;
         let call = CollectiveCall {
             spec: &Arc::new(spec),
             operands: vec![Source::from(&sent[..])],
@@ -109,7 +113,7 @@ impl DevicePeers<'_> {
             arguments: MemberArguments::None,
             cancel: &self.cancel,
         };
-        blocking(|| clique.run(rank, call))?;
+        plan.run(&self.device.run, call)?;
         let row = |member: usize| row(&shapes, &leaves, &received[member * sent.len()..]);
         (0..members).map(row).collect()
     }

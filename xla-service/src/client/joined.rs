@@ -15,6 +15,7 @@ use super::loaded::{Arrangement, LoadedExecutable, Together};
 use super::options::ExecuteOptions;
 use super::shards::Shards;
 use super::value::Work;
+use crate::collective::PlannedCollective;
 use crate::options::CompileOptions;
 use crate::signature::Signature;
 
@@ -54,6 +55,15 @@ impl LoadedExecutable {
             Arrangement::Joined(Together { parts, .. }) => {
                 Some(parts.results.iter().map(|spread| &spread.sharding).collect())
             }
+        }
+    }
+
+    /// Returns how the devices execute the collectives of a program that each device runs on its own values: those that
+    /// have been executed so far, by instruction and device. Empty for other programs.
+    pub fn planned_collectives(&self) -> Vec<PlannedCollective> {
+        match self.arrangement() {
+            Arrangement::PerDevice(own) => own.plans.planned(),
+            Arrangement::Independent | Arrangement::Joined(_) => Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@ use xla_hlo::{Error, LeafSharding, Literal, Module, Op, Result, ResultExt, Verif
 use super::buffer::Buffer;
 use super::device::{Client, Device, fits, protect};
 use super::shards::Shards;
+use crate::collective::CollectivePlans;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::serialized;
 use crate::signature::Signature;
@@ -48,6 +49,8 @@ pub(super) struct PerDevice {
     /// Module before the passes.
     pub source: VerifiedModule,
     pub grid: Grid,
+    /// Operations of the engine for the program's collectives.
+    pub plans: Arc<CollectivePlans>,
     /// Shardings of the argument arrays and of the result arrays. Each device has whole arrays of its own.
     pub shardings: [Vec<LeafSharding>; 2],
 }

@@ -44,7 +44,7 @@ impl Client {
         let signature = program.signature();
         let shardings =
             [signature.arguments().len(), signature.results().len()].map(|count| vec![LeafSharding::default(); count]);
-        let own = PerDevice { source: module.clone(), grid, shardings };
+        let own = PerDevice { source: module.clone(), grid, plans: Arc::default(), shardings };
         Ok(program.as_loaded((0..grid.device_count()).collect(), Arrangement::PerDevice(Arc::new(own))))
     }
 
@@ -72,7 +72,7 @@ impl PerDevice {
         let cancel = options.cancel.as_ref().map_or_else(CancelToken::new, CancelToken::child);
         let (mut jobs, mut all) = (Vec::new(), Vec::new());
         for (id, (device, inputs)) in program.devices().zip(inputs).enumerate() {
-            let device_of_run = LogicalDevice::new(self.grid, id, run.clone());
+            let device_of_run = LogicalDevice::new(self.grid, id, run.clone(), self.plans.clone());
             let (replica, partition) = (device_of_run.replica(), device_of_run.partition());
             let place = format!(
                 "platform {}, device {} (replica {replica}, partition {partition})",

@@ -34,7 +34,8 @@ pub enum MemberArguments {
     /// The operation needs none.
     #[default]
     None,
-    /// Rank of the root of a [`Operation::Broadcast`], equal on all members.
+    /// Rank of the root of a [`Operation::Broadcast`], equal on all members. Also of an [`Operation::AllReduce`] that
+    /// executes a collective-reduce: the engine checks that all members have the same.
     Root(usize),
     /// First element of each slice of an [`Operation::PermuteSlices`], by the pair's
     /// [`slice`](super::SlicePair::slice).
@@ -80,7 +81,7 @@ impl CollectiveCall<'_> {
     fn check_arguments(&self) -> Result<()> {
         let members = self.spec.members();
         let fits = match (self.spec.operation(), &self.arguments) {
-            (Operation::Broadcast, MemberArguments::Root(root)) => {
+            (Operation::Broadcast | Operation::AllReduce(_), MemberArguments::Root(root)) => {
                 if *root >= members {
                     let message = format!("the root {root} is not in its group of {members} devices");
                     return Err(Error::invalid_argument(message));

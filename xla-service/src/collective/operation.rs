@@ -8,7 +8,7 @@ use super::reduction::Reduction;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// Reduces the operands of all members. Operand and result `k` have one part. A collective-reduce is executed as an
-    /// all-reduce.
+    /// all-reduce; if a value selects its root, the members pass it for a check.
     AllReduce(Reduction),
     /// Reduces the operands of all members; member `r` receives part `r`. Operands have `N` parts, results one.
     ReduceScatter(Reduction),

@@ -22,11 +22,17 @@ pub struct Reduction {
 impl Reduction {
     /// Returns the reduction by a computation of two scalars, as the evaluator computes it.
     pub fn new(module: &Arc<Module>, computation: CompId) -> Result<Reduction> {
-        if let Some((operation, accumulator)) = module.get(computation).and_then(single_operation) {
-            return Ok(Reduction::simple(operation, accumulator));
+        if let Some(reduction) = module.get(computation).and_then(Reduction::single) {
+            return Ok(reduction);
         }
         let reducer = ComputationReducer::new(module, computation)?;
         Ok(Reduction { operation: None, accumulator: reducer.accumulator(), reducer: Arc::new(reducer) })
+    }
+
+    /// Returns the reduction by a combiner that applies one associative operation to accumulator and element, in this
+    /// order; `None` for other combiners.
+    pub fn single(combiner: &Computation) -> Option<Reduction> {
+        single_operation(combiner).map(|(operation, accumulator)| Reduction::simple(operation, accumulator))
     }
 
     /// Returns the reduction by one operation on values of type `accumulator`.

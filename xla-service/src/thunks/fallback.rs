@@ -3,6 +3,7 @@
 use xla_hlo::eval::{Evaluator, RandomState};
 use xla_hlo::{ArrayShape, CompId, Error, InstrId, Literal, Module, Op, Result, ResultExt, Shape};
 
+use super::collective::run_in_place;
 use super::raw_call::{InPlace, Leaf, execute_in_place};
 use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
@@ -27,13 +28,16 @@ pub fn evaluate_instruction(
 /// Waits for earlier work on the context's stream. Used for
 /// [`ThunkKind::HostFallback`](super::ThunkKind::HostFallback) and [`ThunkKind::Collective`](super::ThunkKind), and by
 /// backends whose generated code calls back with a [`ThunkId`](super::ThunkId). Collectives wait for the other devices
-/// of the launch.
+/// of the launch. They are executed in place if memory has the format of the host and the engine has the operation.
 pub fn run_fallback(
     module: &Module,
     thunk: &Thunk,
     context: &ExecutionContext<'_>,
     buffers: &mut ExecutionBuffers,
 ) -> Result<()> {
+    if run_in_place(module, thunk, context, buffers)? {
+        return Ok(());
+    }
     on_host(module, thunk, context, buffers, |operands| {
         let evaluator = Evaluator::new(module)
             .with_random_state(context.random.clone())

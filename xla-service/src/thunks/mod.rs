@@ -23,6 +23,7 @@
 
 mod buffers;
 mod build;
+mod collective;
 mod display;
 mod executable;
 mod execute;

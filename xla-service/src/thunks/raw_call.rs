@@ -1,12 +1,14 @@
-//! In-place custom calls: operands and results are slices of the memory of the program's thunks.
+//! In-place custom calls and collectives: operands and results are slices of the memory of the program's thunks.
 #![expect(unsafe_code, reason = "one call reads and writes disjoint parts of the same allocations")]
 
 use std::ops::Range;
+use std::ptr::NonNull;
 
 use xla_hlo::ops::{CallState, CustomCallContext, RawCall, RawCustomCall, RawOperand, RawResult};
 use xla_hlo::{Error, Result, Shape};
 
 use super::{ArraySlice, ExecutionBuffers, Thunk};
+use crate::collective::{Source, Target};
 use crate::executable::ExecutionContext;
 use crate::host::HostMemory;
 
@@ -51,7 +53,7 @@ impl Leaf {
         let Ok(host) = memory.downcast::<HostMemory>() else { return Ok(None) };
         let bytes = array.shape.byte_size();
         if slice.offset.checked_add(bytes).is_none_or(|end| end > memory.byte_size()) {
-            return Err(Error::internal(format!("{} of a custom call is outside of its allocation", array.shape)));
+            return Err(Error::internal(format!("an array {} is outside of its allocation", array.shape)));
         }
         // SAFETY: the allocation has at least `offset + bytes` bytes (checked above), so the offset is inside of it.
         let start = unsafe { host.as_ptr().add(slice.offset) };
@@ -116,6 +118,29 @@ pub(super) fn execute_in_place(
         operands: inputs,
         results: outputs,
     })
+}
+
+/// Returns the memory of a collective's operands and results; `None` if an array is not in host memory.
+///
+/// The communicator checks which of them overlap, before it accesses them.
+pub(super) fn regions<'b>(
+    operands: &[ArraySlice],
+    results: &[ArraySlice],
+    buffers: &'b mut ExecutionBuffers,
+) -> Result<Option<(Vec<Source<'b>>, Vec<Target<'b>>)>> {
+    // `memory_mut` fails for shared memory, so the results have no other readers.
+    results.iter().try_for_each(|array| buffers.memory_mut(array.slice.allocation).map(drop))?;
+    let leaves = |arrays: &[ArraySlice]| -> Result<Option<Vec<Leaf>>> {
+        arrays.iter().map(|array| Leaf::array(array, buffers)).collect()
+    };
+    let Some((operands, results)) = leaves(operands)?.zip(leaves(results)?) else { return Ok(None) };
+    let start = |leaf: &Leaf| NonNull::new(leaf.start).unwrap_or(NonNull::dangling());
+    // SAFETY: the memory is initialised and lives in `buffers`, which is borrowed for `'b`. Only results are written
+    // in that time, and `CollectiveCall::check` refuses an overlap that is not permitted.
+    let source = |leaf: &Leaf| unsafe { Source::from_raw(start(leaf), leaf.bytes) };
+    // SAFETY: as above, and the results own their memory (`memory_mut`).
+    let target = |leaf: &Leaf| unsafe { Target::from_raw(start(leaf), leaf.bytes) };
+    Ok(Some((operands.iter().map(source).collect(), results.iter().map(target).collect())))
 }
 
 /// Returns an error if a result overlaps another result or an operand.

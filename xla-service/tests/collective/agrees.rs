@@ -6,7 +6,7 @@ use xla_hlo::{ElementType, Literal, Scalar};
 use crate::cases::{Case, KINDS, Kind, accumulators, operations};
 use crate::support::{Random, execute};
 
-/// Whether two results of a reduction are equal bit for bit, or have the same NaN parts.
+/// Whether two elements of a reduction are equal bit for bit, or have the same NaN parts.
 fn is_same_sum(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
     let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
     a == b
@@ -15,6 +15,13 @@ fn is_same_sum(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
             (Scalar::Complex(a, x), Scalar::Complex(b, y)) => same(a, b) && same(x, y),
             _ => false,
         }
+}
+
+/// Whether two arrays of results are equal; the bits of computed NaNs may differ.
+pub fn is_same_array(case: &Case, ty: ElementType, a: &[u8], b: &[u8]) -> bool {
+    let is_same = |(a, b)| if case.is_reduction() { is_same_sum(ty, a, b) } else { a == b };
+    let width = ty.byte_width();
+    a.len() == b.len() && a.chunks(width).zip(b.chunks(width)).all(is_same)
 }
 
 fn check_random(kind: Kind, ty: ElementType, seed: u64) {
@@ -36,11 +43,8 @@ fn check(case: &Case, ty: ElementType, random: &mut Random) {
             let leaves = expected[device].leaves();
             assert_eq!(leaves.len(), results.len());
             for (leaf, result) in leaves.iter().zip(results) {
-                let width = ty.byte_width();
-                let is_same = |(a, b)| if case.is_reduction() { is_same_sum(ty, a, b) } else { a == b };
-                let agree = leaf.bytes().chunks(width).zip(result.chunks(width)).all(is_same);
                 let text = || format!("device {device}: {leaf:?} but {result:?}\n{}", *case.module);
-                assert!(leaf.bytes().len() == result.len() && agree, "{}", text());
+                assert!(is_same_array(case, ty, leaf.bytes(), result), "{}", text());
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use xla_hlo::ops::collective::{AllGather, AllReduce};
 use xla_hlo::ops::{Collective, Op};
 use xla_hlo::text::parse_module;
-use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Scalar, VerifiedModule};
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Opcode, Scalar, VerifiedModule};
 use xla_service::collective::{CollectiveSpec, MemberArguments, Operation, Part, Reduction, RowMove, SlicePair};
 
 use crate::support::{Member, Random};
@@ -173,6 +173,17 @@ impl Case {
     /// Whether the collective computes. The bits of its NaNs are unspecified; all other collectives copy.
     pub fn is_reduction(&self) -> bool {
         matches!(self.kind, Kind::AllReduce | Kind::ReduceScatter)
+    }
+
+    /// Whether the engine executes the collective: it does not reduce, or by a single associative operation.
+    pub fn has_single_operation(&self) -> bool {
+        let combiner = match &self.collective {
+            Collective::AllReduce(AllReduce { computation, .. }) | Collective::ReduceScatter { computation, .. } => {
+                &self.module[*computation]
+            }
+            _ => return true,
+        };
+        combiner.iter().count() == 3 && combiner[combiner.root()].opcode() != Opcode::Subtract
     }
 
     /// Returns shapes of the parameters.

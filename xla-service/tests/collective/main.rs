@@ -4,6 +4,8 @@ mod agrees;
 mod cases;
 mod failures;
 mod moves;
+mod platform;
+mod programs;
 mod repetitions;
 mod sizes;
 mod support;

@@ -32,6 +32,11 @@ impl Random {
         order
     }
 
+    /// Returns a small integer of the type.
+    pub fn small_scalar(&mut self, ty: ElementType) -> Scalar {
+        Scalar::from_i64(ty, self.below(4) as i64).rounded(ty)
+    }
+
     /// Returns a random value: every fourth one has random bits, among them NaNs and infinities.
     pub fn scalar(&mut self, ty: ElementType) -> Scalar {
         let bits = self.next();

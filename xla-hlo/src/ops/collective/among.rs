@@ -6,7 +6,7 @@
 use super::super::checks::{self, ensure};
 use super::super::combiner::Combiner;
 use super::ragged::exchange_rows;
-use super::slices::{SentSlice, place_slices, sent_slices};
+use super::slices::{SentSlice, place_slices, slices_of_pair};
 use super::{AllGather, AllReduce, Collective, CollectivePermute, Meeting};
 use crate::eval::Evaluator;
 use crate::ops::OpRules as _;
@@ -142,9 +142,7 @@ fn rooted(has_dynamic_root: bool, rows: &[Row]) -> Result<(usize, Vec<Row>)> {
 
 /// Sends arrays, or slices of them, along the pairs among `members`.
 fn permute(op: &CollectivePermute, ev: &Evaluator<'_>, members: &[usize], rows: &[Row]) -> Result<Vec<Row>> {
-    let place = |device: i64| members.iter().position(|&member| member as i64 == device);
-    let pairs = op.device_pairs(ev.module().attributes())?;
-    let pairs: Vec<(usize, usize)> = pairs.into_iter().filter_map(|(from, to)| place(from).zip(place(to))).collect();
+    let pairs = op.pairs_among(ev.module().attributes(), members)?;
     if op.is_in_place() {
         return permute_slices(op, &pairs, rows);
     }
@@ -157,22 +155,11 @@ fn permute(op: &CollectivePermute, ev: &Evaluator<'_>, members: &[usize], rows: 
 
 /// Sends slices of operand 0 over slices of the receiver's operand 1. The sender's operand 2 selects the slices that
 /// are read, the receiver's operand 3 the slices that are written.
-///
-/// A sender with one pair sends all slices to its target. A sender with a pair for each slice of an array sends slice
-/// `i` along its pair `i`.
 fn permute_slices(op: &CollectivePermute, pairs: &[(usize, usize)], rows: &[Row]) -> Result<Vec<Row>> {
     let mut results: Vec<Row> = rows.iter().map(|row| Ok(vec![array(row, 1)?.clone()])).collect::<Result<_>>()?;
     for (i, &(from, to)) in pairs.iter().enumerate() {
-        let slices = sent_slices(op, array(&rows[from], 0)?.shape(), array(&rows[from], 2)?.shape())?;
-        let of_sender = |pairs: &[(usize, usize)]| pairs.iter().filter(|pair| pair.0 == from).count();
-        let (count, number) = (of_sender(pairs), of_sender(&pairs[..i]));
-        let mut number_in_array = 0;
-        let mut previous = None;
-        let own = slices.iter().filter(|slice| {
-            number_in_array = if previous.replace(slice.array) == Some(slice.array) { number_in_array + 1 } else { 0 };
-            count == 1 || number_in_array == number
-        });
-        let own: Vec<SentSlice> = own.cloned().collect();
+        let slices = op.sent_slices(array(&rows[from], 0)?.shape(), array(&rows[from], 2)?.shape())?;
+        let own: Vec<SentSlice> = slices_of_pair(pairs, i, &slices).map(|slice| slices[slice].clone()).collect();
         let mut receiver = rows[to].clone();
         receiver[1] = results[to].remove(0);
         results[to].push(place_slices(&own, &rows[from], &receiver)?);

@@ -159,4 +159,10 @@ impl CollectivePermute {
         let device = |other: i64, n: i64| other * own.0 + n * own.1;
         Ok(others.flat_map(|o| pairs().map(move |(from, to)| (device(o, from), device(o, to)))).collect())
     }
+    /// Returns the pairs among devices of a [meeting](Collective::meeting), as positions in `members`.
+    pub fn pairs_among(&self, attributes: &ModuleAttributes, members: &[usize]) -> Result<Vec<(usize, usize)>> {
+        let place = |device: i64| members.iter().position(|&member| member as i64 == device);
+        let pairs = self.device_pairs(attributes)?;
+        Ok(pairs.into_iter().filter_map(|(from, to)| place(from).zip(place(to))).collect())
+    }
 }

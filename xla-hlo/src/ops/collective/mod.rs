@@ -16,7 +16,7 @@ pub use eval::OnOneDevice;
 pub use groups::{IotaGroups, MeshGroups, ReplicaGroups};
 pub(in crate::ops) use participants::check_channel;
 pub use participants::{GroupMode, Participants};
-pub use slices::SentSlice;
+pub use slices::{SentSlice, slices_of_pair};
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

@@ -17,6 +17,30 @@ pub struct SentSlice {
     pub sizes: Vec<usize>,
 }
 
+impl CollectivePermute {
+    /// Returns the slices that an in-place permute sends from operand 0, whose shape is `arrays`. `places` is the shape
+    /// of operand 2. Fails if they do not fit together.
+    pub fn sent_slices(&self, arrays: &Shape, places: &Shape) -> Result<Vec<SentSlice>> {
+        sent_slices(self, arrays, places)
+    }
+}
+
+/// Returns the indices of the slices that an in-place permute sends along pair `i` of sender and receiver. Slices take
+/// effect in the order of the pairs.
+///
+/// A sender with one pair sends all slices to its target. A sender with a pair for each slice of an array sends slice
+/// `k` of each array along its pair `k`.
+pub fn slices_of_pair<'s>(
+    pairs: &[(usize, usize)],
+    i: usize,
+    slices: &'s [SentSlice],
+) -> impl Iterator<Item = usize> + use<'s> {
+    let of_sender = |others: &[(usize, usize)]| others.iter().filter(|other| other.0 == pairs[i].0).count();
+    let (count, number) = (of_sender(pairs), of_sender(&pairs[..i]));
+    let number_in_array = |slice: usize| slices[..slice].iter().filter(|s| s.array == slices[slice].array).count();
+    (0..slices.len()).filter(move |&slice| count == 1 || number_in_array(slice) == number)
+}
+
 /// Returns the slices that an in-place permute reads from or writes to `arrays`. `places` holds their start indices:
 /// scalars for one array and one slice, otherwise tuples of them.
 pub(super) fn sent_slices(op: &CollectivePermute, arrays: &Shape, places: &Shape) -> Result<Vec<SentSlice>> {

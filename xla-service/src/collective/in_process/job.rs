@@ -58,7 +58,7 @@ impl Job {
         let (memory, arguments): (_, Vec<MemberArguments>) =
             members.into_iter().map(|member| (member.memory, member.arguments)).unzip();
         match spec.operation() {
-            Operation::Broadcast => check_root(&arguments)?,
+            Operation::Broadcast | Operation::AllReduce(_) => check_root(&arguments)?,
             Operation::PermuteSlices(pairs) => check_slices(&spec, pairs, &arguments)?,
             _ => {}
         }
