@@ -70,7 +70,8 @@ impl LogicalDevice {
 ///
 /// The engine executes the collective. If it has no such operation ([`Gathering`](crate::collective::Gathering)), every
 /// member of a group receives the operands of all members and computes the results of all, as the evaluator over a grid
-/// does. Results equal those of the grid bit for bit in both cases.
+/// does. Results equal those of the grid bit for bit in both cases, except for the payloads of NaNs that a reduction
+/// computes.
 struct DevicePeers<'m> {
     device: LogicalDevice,
     module: &'m Module,

@@ -200,10 +200,13 @@ fn members_with_separate_reducers_are_errors() {
 
 #[test]
 fn members_that_select_different_roots_are_errors() {
-    let arrays = vec![Part::whole(ElementType::S32, 1)];
-    let spec = Arc::new(CollectiveSpec::new(Operation::Broadcast, arrays, 2).unwrap());
-    let member = |root| Member { operands: vec![vec![0; 4]], arguments: MemberArguments::Root(root) };
-    let error = |roots: [usize; 2]| execute(&spec, &roots.map(member), &mut Random(4)).unwrap_err().to_string();
-    assert_eq!(error([0, 1]), "%collective.1: the members of a group select different roots: [0, 1]");
-    assert_eq!(error([2, 2]), "%collective.1: the root 2 is not in its group of 2 devices");
+    let sum = Reduction::simple(BinaryOp::Add, ElementType::S32);
+    for operation in [Operation::Broadcast, Operation::AllReduce(sum)] {
+        let arrays = vec![Part::whole(ElementType::S32, 1)];
+        let spec = Arc::new(CollectiveSpec::new(operation, arrays, 2).unwrap());
+        let member = |root| Member { operands: vec![vec![0; 4]], arguments: MemberArguments::Root(root) };
+        let error = |roots: [usize; 2]| execute(&spec, &roots.map(member), &mut Random(4)).unwrap_err().to_string();
+        assert_eq!(error([0, 1]), "%collective.1: the members of a group select different roots: [0, 1]");
+        assert_eq!(error([2, 2]), "%collective.1: the root 2 is not in its group of 2 devices");
+    }
 }

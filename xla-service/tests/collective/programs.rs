@@ -6,7 +6,7 @@ use std::path::Path;
 
 use xla_hlo::eval::grid::{self, Grid};
 use xla_hlo::text::parse_module;
-use xla_hlo::{ArrayShape, ElementType, Literal, Result, VerifiedModule};
+use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, VerifiedModule};
 use xla_service::collective::{Gathering, PlannedCollective};
 use xla_service::{Buffer, Client, CompileOptions, ExecuteOptions, LoadedExecutable, OptLevel};
 
@@ -162,4 +162,32 @@ fn arrays_of_dynamic_size_are_gathered() {
     let planned = program.planned_collectives();
     assert_eq!(planned.len(), 2);
     assert!(planned.iter().all(|plan| plan.operation == Err(Gathering::DynamicSize)), "{planned:?}");
+}
+
+/// Roots that differ among the members, or that are no members: one device fails, and all end with its error.
+#[test]
+fn errors_name_the_instruction_and_the_device() {
+    let module = parse_module(include_str!("programs/roots.hlo")).and_then(VerifiedModule::new).unwrap();
+    for (client, is_in_place) in clients() {
+        let program = compiled(&client, &module);
+        let root =
+            |root: i32| Literal::from_fn(&ArrayShape::new(ElementType::S32, []), |_| Scalar::Signed(root.into()));
+        let run = |roots: [i32; 2]| {
+            let x = || Literal::zeros(&ArrayShape::new(ElementType::S32, [4])).unwrap();
+            run(&program, &roots.map(|number| vec![x(), root(number).unwrap()]))
+        };
+        for (roots, cause) in [
+            ([0, 1], "the members of a group select different roots: [1, 0]"),
+            ([2, 2], "the root 2 is not in its group of 2 devices"),
+            ([-1, -1], "the root -1 is not in its group of 2 devices"),
+        ] {
+            let error = run(roots).unwrap_err().to_string();
+            let instruction = if is_in_place { "thunk t0 (%r): " } else { "evaluating r of computation main: " };
+            let expected = [", device ", " (replica ", instruction, cause];
+            assert!(expected.iter().all(|part| error.contains(part)), "{error}");
+        }
+        // The run after a failure is not affected.
+        assert!(run([1, 1]).is_ok());
+        assert!(program.planned_collectives().iter().all(|plan| plan.in_place == is_in_place));
+    }
 }
