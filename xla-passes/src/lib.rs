@@ -7,6 +7,7 @@
 //! rewrite/        edits that passes share        analysis/   call graph, cost, dataflow, aliasing, trip counts
 //!
 //! join/           merges the programs of several devices into one program
+//! localize/       programs of each device from manual computations over all devices
 //!
 //! canonicalize/   one form for each meaning      expand/       operations that the target lacks, as other operations
 //! simplify/       less work, to a fixpoint       parallelize/  operations split for many threads
@@ -45,6 +46,7 @@ mod framework;
 mod fuse;
 pub mod join;
 mod layout;
+mod localize;
 mod parallelize;
 mod program_form;
 mod simplify;
@@ -77,6 +79,7 @@ pub use fuse::{
     ReshapeToBitcast,
 };
 pub use layout::{NormalizeLayouts, TileLayouts};
+pub use localize::{Localized, localize};
 pub use parallelize::{SplitReductions, SplitWindows};
 pub use program_form::{GlobalCause, GlobalValues, ProgramForm, program_form};
 pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};

@@ -204,12 +204,12 @@ impl Entry<'_> {
 }
 
 /// Whether a sharding leaves all dimensions open.
-fn is_open(sharding: &TensorSharding) -> bool {
+pub(crate) fn is_open(sharding: &TensorSharding) -> bool {
     !sharding.dims.is_empty() && sharding.dims.iter().all(|dim| dim.is_open && dim.axes.is_empty())
 }
 
 /// Converts a sharding to tiles of devices.
-fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> {
+pub(crate) fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> {
     let mesh = match &sharding.mesh {
         MeshName::Inline(mesh) => mesh,
         MeshName::Named(name) => {
@@ -220,7 +220,7 @@ fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> 
 }
 
 /// Returns the shardings that are stated for the leaves of the result.
-fn result_shardings(module: &Module) -> Result<Vec<Option<TensorSharding>>> {
+pub(crate) fn result_shardings(module: &Module) -> Result<Vec<Option<TensorSharding>>> {
     let (entry, root) = (module.entry(), module.entry().root());
     let leaves = entry.result_shape().leaves();
     if let Some(stated) = sdy::shardings(module, module.entry_id(), root)?
@@ -254,7 +254,7 @@ fn grouped(at: &mut Inserter<'_>, shape: &Shape, leaves: &mut dyn Iterator<Item 
 }
 
 /// Replaces the leaves of shapes.
-fn regrouped(shapes: &[Shape], leaves: &[Shape]) -> Vec<Shape> {
+pub(crate) fn regrouped(shapes: &[Shape], leaves: &[Shape]) -> Vec<Shape> {
     fn one(shape: &Shape, leaves: &mut std::slice::Iter<'_, Shape>) -> Shape {
         match shape {
             Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(|element| one(element, leaves)).collect()),

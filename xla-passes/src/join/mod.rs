@@ -17,11 +17,11 @@
 mod collectives;
 mod control_flow;
 mod edges;
-mod entry;
+pub(crate) mod entry;
 mod lanes;
 mod propagate;
 pub(crate) mod rewrite;
-mod spread;
+pub(crate) mod spread;
 
 pub use entry::{Joined, join_devices};
 pub use spread::Spread;

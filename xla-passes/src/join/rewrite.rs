@@ -183,7 +183,7 @@ impl<'m> Rewriter<'m> {
 
 /// Returns the instructions in their current order, which is the order of effects, if it is topological; otherwise
 /// operands first.
-fn in_order(computation: &Computation) -> Vec<InstrId> {
+pub(crate) fn in_order(computation: &Computation) -> Vec<InstrId> {
     let standing: Vec<InstrId> = computation.ids().collect();
     let place: HashMap<InstrId, usize> = standing.iter().enumerate().map(|(place, &id)| (id, place)).collect();
     let is_ordered = standing.iter().all(|id| {
@@ -194,7 +194,7 @@ fn in_order(computation: &Computation) -> Vec<InstrId> {
 }
 
 /// Removes sharding annotations: on one device, nothing is split.
-fn unshard(annotations: &mut Annotations) {
+pub(crate) fn unshard(annotations: &mut Annotations) {
     annotations.sharding = None;
     annotations.frontend_attributes.retain(|name, _| !name.starts_with("xla.sdy."));
 }
@@ -211,7 +211,7 @@ pub(crate) fn is_edge(name: &str) -> bool {
 }
 
 /// Removes instructions that only annotate the split of a value.
-fn drop_roles(computation: &mut Computation) -> Result<()> {
+pub(crate) fn drop_roles(computation: &mut Computation) -> Result<()> {
     let says = |id: &InstrId| matches!(computation[*id].op(), Op::CustomCall(call) if says_only(&call.target));
     let roles: Vec<InstrId> = computation.ids().filter(says).collect();
     for id in roles {

@@ -17,7 +17,7 @@ pub struct Spread {
 
 /// A grid of equal parts of an array. Each part may be the reduction of several arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// Number of parts along each dimension.
     pub dims: Vec<usize>,
     /// Number of arrays that are reduced to one part.
@@ -27,7 +27,7 @@ pub(super) struct Grid {
 
 /// The parts of an array, and the part of each partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tiles {
+pub(crate) struct Tiles {
     pub grid: Grid,
     /// Number of each partition's part: row-major, then by operand of the reduction.
     pub of_partition: Vec<usize>,

@@ -29,7 +29,7 @@ fn values(literal: &Literal) -> Vec<f32> {
 }
 
 /// Runs a joined program: from the arguments of each device to the results of each device.
-fn run(joined: &Joined, devices: &[Vec<Literal>]) -> Vec<Vec<Literal>> {
+pub fn run(joined: &Joined, devices: &[Vec<Literal>]) -> Vec<Vec<Literal>> {
     let mut parts: Vec<Option<Literal>> = vec![None; joined.module.entry().parameters().len()];
     for (device, arguments) in devices.iter().enumerate() {
         assert_eq!(arguments.len(), joined.arguments.len());

@@ -8,6 +8,7 @@ mod forms;
 mod functions;
 mod join;
 mod limits;
+mod localize;
 mod names;
 mod order_right_operands;
 mod profiles;

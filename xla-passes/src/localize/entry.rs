@@ -1,0 +1,160 @@
+//! Entry of a program of each device: parts of parameters, parts of results, header.
+
+use xla_hlo::ops::Parameter;
+use xla_hlo::sdy::{self, Role, TensorSharding};
+use xla_hlo::{
+    ArrayShape, Computation, Error, InputOutputAlias, InstrId, LeafSharding, Module, Op, ProgramShape, Result,
+    ResultExt, Shape, VerifiedModule,
+};
+
+use super::place::{Place, Split, Value};
+use super::rewrite::Rewriter;
+use crate::join::entry::{is_open, regrouped, result_shardings};
+
+/// Program that each device runs on its own parts of the arguments.
+#[derive(Debug)]
+pub struct Localized {
+    /// The program. Arguments and results are the parts of one device.
+    pub module: VerifiedModule,
+    /// Sharding of each array of the arguments, depth first.
+    pub arguments: Vec<LeafSharding>,
+    /// Sharding of each array of the result, depth first.
+    pub results: Vec<LeafSharding>,
+}
+
+/// Converts a program on global values to a program of each device, if its global values only enter and leave manual
+/// computations over all axes, or are operands of elementwise operations with equal splits. Supports Shardy's and
+/// GSPMD's spelling of manual computations.
+///
+/// Returns `Error::Unimplemented` for a program that needs a partitioner.
+pub fn localize(module: &VerifiedModule) -> Result<Localized> {
+    let mut rewriter = Rewriter::new(module, Computation::new(module.entry().name()))?;
+    let asked = module.entry_layout();
+    let entry = module.entry();
+    let mut arguments = Arrays::default();
+    let parameters = entry.parameters().iter().zip(&asked.parameters).map(|(&id, asked)| {
+        let value = parameter(&mut rewriter, id, asked, &mut arguments);
+        value.context(|| format!("parameter %{}", entry[id].name()))
+    });
+    let parameters = parameters.collect::<Result<Vec<_>>>()?;
+    let root = rewriter.computation(module.entry_id(), &parameters)?;
+    let results = results(&rewriter, &root, &asked.result)?;
+    let layout = ProgramShape {
+        parameters: regrouped(&asked.parameters, &arguments.shapes),
+        result: regrouped(std::slice::from_ref(&asked.result), &results.shapes).remove(0),
+    };
+    let mut target = rewriter.finish(root.id);
+    set_header(module, &mut target, layout)?;
+    let module = VerifiedModule::new(target).context(|| "the program of each device")?;
+    Ok(Localized { module, arguments: arguments.shardings, results: results.shardings })
+}
+
+/// Arrays and tokens of parameters or results.
+#[derive(Default)]
+struct Arrays {
+    /// Shapes of one device, with tokens.
+    shapes: Vec<Shape>,
+    /// Shardings of the arrays.
+    shardings: Vec<LeafSharding>,
+}
+
+impl Arrays {
+    fn push(&mut self, split: &Split, global: &ArrayShape) {
+        self.shapes.push(Shape::Array(split.tiles.grid.part_of(global)));
+        self.shardings.push(split.sharding.clone());
+    }
+}
+
+/// Adds a parameter for the parts that a device has of a parameter.
+fn parameter(rewriter: &mut Rewriter<'_>, id: InstrId, asked: &Shape, arrays: &mut Arrays) -> Result<Value> {
+    let module = rewriter.source;
+    let Op::Parameter(Parameter { number }) = *module.entry()[id].op() else {
+        return Err(Error::internal("a parameter of the entry is another operation"));
+    };
+    let stated = match sdy::shardings(module, module.entry_id(), id)? {
+        Some(stated) => Some(stated),
+        None => required(module, number, id)?.map(|sharding| vec![sharding]),
+    };
+    let (mut places, first) = (Vec::new(), arrays.shapes.len());
+    for (leaf, (_, shape)) in asked.leaves().into_iter().enumerate() {
+        let Shape::Array(array) = shape else {
+            arrays.shapes.push(shape.clone());
+            places.push(Place::Same);
+            continue;
+        };
+        let sharding = stated.as_ref().and_then(|stated| stated.get(leaf).or(stated.first()));
+        let split = rewriter.split(sharding, array)?;
+        arrays.push(&split, array);
+        places.push(Place::Part(split));
+    }
+    let shape = regrouped(std::slice::from_ref(asked), &arrays.shapes[first..]).remove(0).without_layout();
+    let mut at = rewriter.inserter();
+    let own = at.add_as(Parameter { number }, shape, [])?;
+    at.graph_mut().rename(own, module.entry()[id].name());
+    Ok(Value { id: own, places })
+}
+
+/// Returns the sharding that the first user requires of a parameter, if the program leaves its sharding open.
+fn required(module: &Module, number: usize, id: InstrId) -> Result<Option<TensorSharding>> {
+    let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_parameters;
+    if !may_choose.get(number).or(may_choose.first()).copied().unwrap_or_default() {
+        return Ok(None);
+    }
+    let entry = module.entry();
+    for &user in entry[id].users() {
+        let place = entry[user].operands().iter().position(|&operand| operand == id);
+        match sdy::role(module, module.entry_id(), user)? {
+            Some(Role::GlobalToLocal(edge)) => return Ok(place.and_then(|place| edge.shardings.get(place)).cloned()),
+            Some(Role::Constraint(sharding)) if !is_open(&sharding) => return Ok(Some(sharding)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Checks that the results have the shardings that the program states.
+fn results(rewriter: &Rewriter<'_>, root: &Value, asked: &Shape) -> Result<Arrays> {
+    let module = rewriter.source;
+    let stated = result_shardings(module)?;
+    let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_output;
+    let mut arrays = Arrays::default();
+    for (number, ((_, leaf), place)) in asked.leaves().into_iter().zip(&root.places).enumerate() {
+        let Shape::Array(array) = leaf else {
+            arrays.shapes.push(leaf.clone());
+            continue;
+        };
+        // A single flag applies to all results.
+        let is_free = may_choose.get(number).or(may_choose.first()).copied().unwrap_or_default();
+        let stated = stated.get(number).and_then(Option::as_ref).filter(|stated| !is_free || !is_open(stated));
+        let wanted = rewriter.split(stated, array)?;
+        let split = match place {
+            Place::Part(split) if *split == wanted || is_free && stated.is_none() => split,
+            Place::Same if wanted.is_replicated() => &wanted,
+            _ => {
+                return Err(Error::unimplemented(format!("result {number} is split in another way than it is stated")));
+            }
+        };
+        arrays.push(split, array);
+    }
+    Ok(arrays)
+}
+
+/// Sets the header: layouts and aliases refer to the parts.
+fn set_header(source: &Module, target: &mut Module, layout: ProgramShape) -> Result<()> {
+    let mut attributes = source.attributes().clone();
+    let is_possible = |alias: &InputOutputAlias| {
+        let parameter = layout.parameters.get(alias.parameter.parameter);
+        parameter.and_then(|shape| shape.subshape(&alias.parameter.path)) == layout.result.subshape(&alias.output)
+    };
+    if attributes.input_output_alias.iter().any(|alias| alias.must_alias && !is_possible(alias)) {
+        return Err(Error::unimplemented("an argument and the result in its memory are split in different ways"));
+    }
+    attributes.input_output_alias.retain(is_possible);
+    attributes.entry_computation_layout = Some(layout);
+    attributes.is_scheduled = false;
+    attributes.allow_spmd_sharding_propagation_to_parameters.clear();
+    attributes.allow_spmd_sharding_propagation_to_output.clear();
+    attributes.frontend_attributes.remove(sdy::attribute::MESHES);
+    *target.attributes_mut() = attributes;
+    Ok(())
+}

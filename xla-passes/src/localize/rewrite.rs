@@ -1,0 +1,322 @@
+//! Rewrites computations: instructions on the parts of one device in place of instructions on global values.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use xla_hlo::ops::Family;
+use xla_hlo::sdy::{self, ManualEdge, MeshName, Meshes, Role, TensorSharding, target};
+use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt, Shape};
+
+use super::place::{Place, Split, Value, common};
+use crate::join::rewrite::{drop_roles, in_order, is_edge, says_only, unshard};
+use crate::rewrite::builder::Inserter;
+
+/// Maximum depth of nested calls around manual computations.
+const MAX_DEPTH: usize = 128;
+/// Maximum number of instructions of the entry. Each call around a manual computation is inlined.
+const MAX_INSTRUCTIONS: usize = 1 << 20;
+
+/// Program under construction.
+pub(super) struct Rewriter<'m> {
+    pub source: &'m Module,
+    target: Module,
+    /// Entry of the new program.
+    at: CompId,
+    meshes: Meshes,
+    /// Number of partitions.
+    devices: usize,
+    /// Computations without boundaries of manual computations, mapped to their copies.
+    copies: HashMap<CompId, Callee>,
+    depth: usize,
+}
+
+/// Copy of a computation.
+#[derive(Clone, Copy)]
+struct Callee {
+    copy: CompId,
+    /// Whether it contains collectives, random numbers or side effects, so that its result depends on the device.
+    is_of_device: bool,
+}
+
+impl<'m> Rewriter<'m> {
+    pub fn new(source: &'m Module, entry: Computation) -> Result<Rewriter<'m>> {
+        let mut target = Module::new(source.name());
+        let mut copies: HashMap<CompId, Callee> = HashMap::new();
+        for id in source.post_order() {
+            let callees = |instruction: &Instruction| instruction.op().called_computations();
+            let has_boundary = source[id].iter().any(|(_, instruction)| {
+                is_boundary(instruction.op()) || callees(instruction).iter().any(|callee| !copies.contains_key(callee))
+            });
+            if id == source.entry_id() || has_boundary {
+                continue;
+            }
+            let is_of_device = source[id].iter().any(|(_, instruction)| {
+                is_of_device(instruction.op()) || callees(instruction).iter().any(|callee| copies[callee].is_of_device)
+            });
+            let mut copy = source[id].clone();
+            drop_roles(&mut copy)?;
+            copy.map_called_computations(&mut |callee| copies[&callee].copy);
+            let annotated: Vec<InstrId> = copy.ids().filter(|&id| copy[id].annotations().is_some()).collect();
+            annotated.into_iter().for_each(|id| unshard(copy.annotations_mut(id)));
+            copies.insert(id, Callee { copy: target.add(copy), is_of_device });
+        }
+        let at = target.add(entry);
+        let devices = usize::try_from(source.attributes().num_partitions)
+            .map_err(|_| Error::resource_exhausted("the program has too many partitions"))?;
+        Ok(Rewriter { source, target, at, meshes: sdy::meshes(source)?, devices, copies, depth: 0 })
+    }
+
+    /// Returns an inserter for the entry.
+    pub fn inserter(&mut self) -> Inserter<'_> {
+        Inserter::new(&mut self.target, self.at)
+    }
+
+    /// Computes the split of a global array.
+    pub fn split(&self, sharding: Option<&TensorSharding>, shape: &ArrayShape) -> Result<Rc<Split>> {
+        Split::new(&self.meshes, sharding, shape, self.devices).map(Rc::new)
+    }
+
+    /// Returns the new program.
+    pub fn finish(mut self, root: InstrId) -> Module {
+        self.target.computation_mut(self.at).set_root(root);
+        self.target.set_entry(self.at);
+        self.target
+    }
+
+    /// Emits the instructions of a computation into the entry. Returns its root.
+    pub fn computation(&mut self, id: CompId, parameters: &[Value]) -> Result<Value> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep")));
+        }
+        let graph = &self.source[id];
+        let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(graph.len());
+        for at in in_order(graph) {
+            let instruction = &graph[at];
+            let operands: Vec<Value> = instruction.operands().iter().map(|operand| values[operand].clone()).collect();
+            let value = match instruction.op() {
+                Op::Parameter(parameter) => parameters[parameter.number].clone(),
+                _ => self
+                    .instruction(id, at, &operands)
+                    .context(|| format!("%{} of {}", instruction.name(), graph.name()))?,
+            };
+            for before in instruction.control_predecessors() {
+                let (before, after) = (values[before].id, value.id);
+                if before != after {
+                    self.target.computation_mut(self.at).add_control_dependency(before, after);
+                }
+            }
+            values.insert(at, value);
+        }
+        self.depth -= 1;
+        Ok(values[&graph.root()].clone())
+    }
+
+    fn instruction(&mut self, computation: CompId, id: InstrId, operands: &[Value]) -> Result<Value> {
+        if self.target[self.at].len() > MAX_INSTRUCTIONS {
+            return Err(Error::resource_exhausted(format!("it has more than {MAX_INSTRUCTIONS} instructions")));
+        }
+        let instruction = &self.source[computation][id];
+        match instruction.op() {
+            Op::CustomCall(call) if call.target == target::GROUP => {
+                Ok(Value { id: self.inserter().tuple(&[])?, places: Vec::new() })
+            }
+            Op::CustomCall(call) if says_only(&call.target) || is_edge(&call.target) => {
+                match sdy::role(self.source, computation, id)? {
+                    Some(Role::GlobalToLocal(edge)) => self.enter(&edge, operands),
+                    Some(Role::LocalToGlobal(edge)) => self.leave(&edge, instruction.shape(), operands),
+                    Some(Role::Constraint(sharding) | Role::Reshard(sharding) | Role::FunctionResult(sharding)) => {
+                        self.constrain(&sharding, instruction.shape(), operands)
+                    }
+                    _ => only(operands),
+                }
+            }
+            Op::Call(call) if !self.copies.contains_key(&call.computation) => {
+                self.computation(call.computation, operands)
+            }
+            Op::Tuple(_) => {
+                let ids: Vec<InstrId> = operands.iter().map(|operand| operand.id).collect();
+                let places = operands.iter().flat_map(|operand| operand.places.iter().cloned()).collect();
+                Ok(Value { id: self.inserter().tuple(&ids)?, places })
+            }
+            Op::GetTupleElement(op) => {
+                let elements = self.source[computation][instruction.operand(0)].shape().as_tuple().unwrap_or_default();
+                let before: usize = elements.iter().take(op.index).map(|element| element.leaves().len()).sum();
+                let places = operands[0].places[before..][..instruction.shape().leaves().len()].to_vec();
+                Ok(Value { id: self.inserter().get(operands[0].id, op.index)?, places })
+            }
+            _ => self.copy(instruction, operands),
+        }
+    }
+
+    /// Emits an operation on parts: one that does not depend on how its operands are split.
+    fn copy(&mut self, instruction: &Instruction, operands: &[Value]) -> Result<Value> {
+        let mut op = instruction.op().clone();
+        let callees = op.called_computations();
+        if callees.iter().any(|callee| !self.copies.contains_key(callee)) {
+            return Err(Error::unimplemented("a manual computation inside of a loop or a branch needs a partitioner"));
+        }
+        let is_of_device = is_of_device(&op) || callees.iter().any(|callee| self.copies[callee].is_of_device);
+        op.map_called_computations(&mut |callee| self.copies[&callee].copy);
+        let mut place = common(operands.iter().flat_map(|operand| &operand.places))?;
+        let mut shape = instruction.shape().clone();
+        match &place {
+            // Without operands, it belongs to a manual computation.
+            Place::Same if is_of_device && operands.is_empty() => place = Place::Local,
+            Place::Same if is_of_device => {
+                return Err(Error::unimplemented("its effect does not belong to a manual computation"));
+            }
+            Place::Part(_) if is_of_device => {
+                return Err(Error::unimplemented("it has an effect on a global value, which needs a partitioner"));
+            }
+            Place::Part(split) if !split.is_replicated() => {
+                let is_elementwise = op.opcode().family() == Family::Elementwise || matches!(op, Op::Copy(_));
+                let is_split = operands.iter().all(|operand| operand.places == [place.clone()]);
+                let Some(array) = shape.as_array().filter(|_| is_elementwise && is_split) else {
+                    return Err(Error::unimplemented("an operation on a split value needs a partitioner"));
+                };
+                shape = Shape::Array(split.tiles.grid.part_of(array));
+            }
+            _ => {}
+        }
+        let places = self.places(&place, &shape)?;
+        let ids: Vec<InstrId> = operands.iter().map(|operand| operand.id).collect();
+        let mut copy = Instruction::new(op, shape, ids).with_name(instruction.name());
+        if let Some(annotations) = instruction.annotations() {
+            let mut annotations = annotations.clone();
+            unshard(&mut annotations);
+            copy = copy.with_annotations(Some(Box::new(annotations)));
+        }
+        Ok(Value { id: self.target.computation_mut(self.at).add(copy), places })
+    }
+
+    /// Returns the places of all leaves of a result whose operands have this place.
+    fn places(&self, place: &Place, shape: &Shape) -> Result<Vec<Place>> {
+        let leaves = shape.leaves().into_iter();
+        let places = leaves.map(|(_, leaf)| match (place, leaf.as_array()) {
+            (_, None) => Ok(Place::Same),
+            (Place::Part(split), Some(array)) if split.is_replicated() => Ok(Place::Part(self.split(None, array)?)),
+            _ => Ok(place.clone()),
+        });
+        places.collect()
+    }
+
+    /// Enters a manual computation: the parts of global values are its values.
+    fn enter(&mut self, edge: &ManualEdge, operands: &[Value]) -> Result<Value> {
+        self.check_axes(edge)?;
+        let mut ids = Vec::with_capacity(operands.len());
+        for (operand, sharding) in operands.iter().zip(&edge.shardings) {
+            let id = operand.id;
+            let array = self.target[self.at][id].shape().as_array().cloned();
+            let id = match (array, &operand.places[..]) {
+                (None, _) => id,
+                (Some(_), [Place::Local]) => {
+                    return Err(Error::unimplemented("a manual computation inside of another one"));
+                }
+                (Some(_), [Place::Part(own)]) if !own.is_replicated() => {
+                    // The part determines the size of the whole.
+                    let sizes = self.target[self.at][id].shape().expect_array()?;
+                    let dims: Vec<usize> = sizes.dims().iter().zip(&own.tiles.grid.dims).map(|(a, b)| a * b).collect();
+                    let whole = ArrayShape::new(sizes.element_type(), dims);
+                    if *own != self.split(Some(sharding), &whole)? {
+                        return Err(Error::unimplemented("it takes a value in another split"));
+                    }
+                    id
+                }
+                (Some(whole), _) => self.take_part(id, &whole, sharding)?,
+            };
+            ids.push(id);
+        }
+        let places = vec![Place::Local; ids.len()];
+        let id = match ids[..] {
+            [id] => id,
+            _ => self.inserter().tuple(&ids)?,
+        };
+        Ok(Value { id, places })
+    }
+
+    /// Leaves a manual computation: its values are parts of global values.
+    fn leave(&mut self, edge: &ManualEdge, shape: &Shape, operands: &[Value]) -> Result<Value> {
+        self.check_axes(edge)?;
+        let mut places = Vec::with_capacity(operands.len());
+        for ((sharding, operand), (_, leaf)) in edge.shardings.iter().zip(operands).zip(shape.leaves()) {
+            if !matches!(operand.places[..], [Place::Local | Place::Same]) {
+                return Err(Error::unimplemented("a value leaves a manual computation that it is not a value of"));
+            }
+            places.push(match leaf.as_array() {
+                Some(array) => Place::Part(self.split(Some(sharding), array)?),
+                None => Place::Same,
+            });
+        }
+        let ids: Vec<InstrId> = operands.iter().map(|operand| operand.id).collect();
+        let id = match ids[..] {
+            [id] => id,
+            _ => self.inserter().tuple(&ids)?,
+        };
+        Ok(Value { id, places })
+    }
+
+    /// Applies a sharding that a global value must have. Values of a device have none.
+    fn constrain(&mut self, sharding: &TensorSharding, shape: &Shape, operands: &[Value]) -> Result<Value> {
+        let value = only(operands)?;
+        let (Some(array), [place @ (Place::Part(_) | Place::Same)]) = (shape.as_array(), &value.places[..]) else {
+            return Ok(value);
+        };
+        let wanted = self.split(Some(sharding), array)?;
+        let asks_nothing = wanted.is_replicated() && sharding.dims.iter().all(|dim| dim.is_open);
+        match place {
+            Place::Part(own) if *own == wanted || asks_nothing => Ok(value),
+            Place::Part(own) if !own.is_replicated() => {
+                Err(Error::unimplemented("the value is converted to another split, which needs a partitioner"))
+            }
+            _ if wanted.is_replicated() => Ok(value),
+            _ => {
+                let id = wanted.part_of_replicated(&mut self.inserter(), value.id)?;
+                Ok(Value { id, places: vec![Place::Part(wanted)] })
+            }
+        }
+    }
+
+    /// Emits the part that the device has of a replicated value.
+    fn take_part(&mut self, id: InstrId, whole: &ArrayShape, sharding: &TensorSharding) -> Result<InstrId> {
+        let split = self.split(Some(sharding), whole)?;
+        if split.is_replicated() { Ok(id) } else { split.part_of_replicated(&mut self.inserter(), id) }
+    }
+
+    /// Returns an error unless a boundary covers all axes of a mesh of all devices.
+    fn check_axes(&self, edge: &ManualEdge) -> Result<()> {
+        for sharding in &edge.shardings {
+            let mesh = match &sharding.mesh {
+                MeshName::Inline(mesh) => Some(mesh),
+                MeshName::Named(name) => self.meshes.0.get(name),
+            };
+            let mesh = mesh.ok_or_else(|| Error::invalid_argument(format!("there is no mesh of {sharding}")))?;
+            let is_manual = |(name, size): &(String, usize)| *size == 1 || edge.manual_axes.contains(name);
+            if mesh.device_count()? != self.devices || !mesh.axes.iter().all(is_manual) {
+                return Err(Error::unimplemented("a manual computation over some of the axes needs a partitioner"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the only operand.
+fn only(operands: &[Value]) -> Result<Value> {
+    match operands {
+        [operand] => Ok(operand.clone()),
+        _ => Err(Error::invalid_argument("it takes one operand")),
+    }
+}
+
+fn is_boundary(op: &Op) -> bool {
+    matches!(op, Op::CustomCall(call) if is_edge(&call.target))
+}
+
+/// Whether the result or the effect of an operation differs between devices, although its operands are equal.
+fn is_of_device(op: &Op) -> bool {
+    match op {
+        Op::Collective(_) | Op::Rng(_) => true,
+        Op::CustomCall(call) => !says_only(&call.target),
+        op => op.has_side_effect() && op.called_computations().is_empty(),
+    }
+}
