@@ -51,6 +51,10 @@ impl Compiler for CpuCompiler {
         self.executable(module, options, &[])
     }
 
+    fn has_collectives(&self) -> bool {
+        true
+    }
+
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
         Some(self)
     }

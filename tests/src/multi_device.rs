@@ -2,30 +2,54 @@
 
 use xla::compare::Tolerance;
 use xla::npz::Archive;
-use xla::{ArrayShape, Buffer, Client, CompileOptions, ExecuteOptions, Literal, Result, VerifiedModule};
+use xla::{ArrayShape, Buffer, Client, CompileOptions, Error, ExecuteOptions, Literal, Result, VerifiedModule};
 use xla_hlo::eval::grid::Grid;
 use xla_hlo::text::parse_module;
+use xla_passes::{ProgramForm, localize, program_form};
 use xla_service::Dispatch;
 
 use crate::corpus::{self, Case};
 
-/// Returns the cases of the corpus in which each device runs a program of its own values.
-pub fn cases() -> std::io::Result<Vec<Case>> {
-    let cases = corpus::suite("multi_device")?.into_iter();
-    Ok(cases.filter(|case| ["replicas", "partitions"].contains(&&*case.info.form)).collect())
+/// Case whose program consists of programs of each device.
+pub struct DeviceCase {
+    /// Case of the corpus.
+    pub case: Case,
+    /// Program as JAX writes it.
+    pub module: VerifiedModule,
+    /// Program of each device: the module, or its [local form](localize) if it is on global values.
+    pub local: VerifiedModule,
+    /// Arguments of each device.
+    pub arguments: Vec<Vec<Literal>>,
 }
 
-/// Returns the module of a case, and the arguments of each device.
-pub fn inputs(case: &Case) -> Result<(VerifiedModule, Vec<Vec<Literal>>)> {
-    let module = VerifiedModule::new(parse_module(&case.module)?)?;
-    let layout = module.entry_layout();
-    let mut archive = Archive::from_bytes("inputs.npz", case.inputs.clone())?;
-    let mut of_device = |device: usize| {
-        let parameters = layout.parameters.iter().enumerate();
-        parameters.map(|(i, shape)| archive.read(&format!("arg{i}.dev{device}"), shape.expect_array()?)).collect()
-    };
-    let arguments = (0..Grid::of(&module)?.device_count()).map(&mut of_device).collect::<Result<_>>()?;
-    Ok((module, arguments))
+/// Returns the cases of the corpus in which each device runs a program of its own values, and those in which all global
+/// values enter or leave manual computations.
+pub fn cases() -> Result<Vec<DeviceCase>> {
+    let all = corpus::suite("multi_device").map_err(|error| Error::not_found(error.to_string()))?;
+    let cases =
+        all.into_iter().filter(|case| ["replicas", "partitions", "gspmd", "shardy"].contains(&&*case.info.form));
+    cases.map(DeviceCase::new).collect()
+}
+
+impl DeviceCase {
+    fn new(case: Case) -> Result<DeviceCase> {
+        let mut module = parse_module(&case.module)?;
+        // JAX states it in the options of the compilation, which the text lacks.
+        module.attributes_mut().allow_spmd_sharding_propagation_to_output = vec![true];
+        let module = VerifiedModule::new(module)?;
+        let local = match program_form(&module) {
+            ProgramForm::Global(_) => localize(&module)?.module,
+            ProgramForm::OneDevice | ProgramForm::PerDevice => module.clone(),
+        };
+        let layout = local.entry_layout();
+        let mut archive = Archive::from_bytes("inputs.npz", case.inputs.clone())?;
+        let mut of_device = |device: usize| {
+            let parameters = layout.parameters.iter().enumerate();
+            parameters.map(|(i, shape)| archive.read(&format!("arg{i}.dev{device}"), shape.expect_array()?)).collect()
+        };
+        let arguments = (0..Grid::of(&local)?.device_count()).map(&mut of_device).collect::<Result<_>>()?;
+        Ok(DeviceCase { case, module, local, arguments })
+    }
 }
 
 /// Returns the arrays of the results of each device that differ from the expected ones of a case.

@@ -146,6 +146,10 @@ impl Lowering for CpuLowering<'_> {
         })
     }
 
+    fn has_collectives(&self) -> bool {
+        !self.self_contained
+    }
+
     fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {
         let name = || self.module[cx.computation][cx.instruction].name().to_string();
         let source = scalar_loop::source(self.module, cx);

@@ -1,47 +1,53 @@
 //! Programs of the corpus for several devices return the expected outputs of each device, in the evaluator over the
 //! grid and on the devices of the interpreter.
 //!
-//! Programs with shardings of global values are left out, since they need a partitioner.
+//! Programs that need a partitioner are left out.
 
-use xla::{Client, Literal, PlatformRegistry, Result, VerifiedModule};
+use xla::{Client, Literal, PlatformRegistry, Result};
 use xla_hlo::eval::grid;
 use xla_service::{ClientOptions, interpreter};
-use xla_tests::corpus::Case;
-use xla_tests::multi_device::{cases, differences, inputs, run};
+use xla_tests::multi_device::{DeviceCase, cases, differences, run};
 
-/// Checks all cases with results from `evaluate`, which receives a module and the arguments of each device.
-fn agree(evaluate: impl Fn(&VerifiedModule, Vec<Vec<Literal>>) -> Result<Vec<Literal>>) {
+/// Checks all cases with the results of each device from `evaluate`.
+fn agree(evaluate: impl Fn(&DeviceCase) -> Result<Vec<Literal>>) {
     let cases = cases().unwrap();
-    assert_eq!(cases.len(), 46);
-    let outcome = |case: &Case| {
-        let (module, arguments) = inputs(case)?;
-        assert_eq!(arguments.len(), (case.info.num_replicas * case.info.num_partitions) as usize, "{}", case.name);
-        differences(case, &evaluate(&module, arguments)?)
-    };
-    let failure = |case: &Case| match outcome(case) {
+    assert_eq!(cases.len(), 52);
+    let failure = |case: &DeviceCase| match evaluate(case).and_then(|results| differences(&case.case, &results)) {
         Ok(differences) if differences.is_empty() => None,
-        Ok(differences) => Some(format!("{}: {}", case.name, differences.join("; "))),
-        Err(error) => Some(format!("{}: {error}", case.name)),
+        Ok(differences) => Some(format!("{}: {}", case.case.name, differences.join("; "))),
+        Err(error) => Some(format!("{}: {error}", case.case.name)),
     };
     let failures: Vec<String> = cases.iter().filter_map(failure).collect();
     assert!(failures.is_empty(), "{} of {} cases fail:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
+fn client(registry: &PlatformRegistry, platform: &str) -> Client {
+    let options = ClientOptions { devices: Some(8), ..ClientOptions::default() };
+    Client::with_options(registry, platform, options).unwrap()
+}
+
 #[test]
 fn programs_of_one_device_agree() {
-    agree(|module, arguments| grid::evaluate(module, arguments));
+    agree(|case| grid::evaluate(&case.local, case.arguments.clone()));
 }
 
 #[test]
 fn devices_of_the_interpreter_agree_without_a_join() {
     let mut registry = PlatformRegistry::new();
     registry.register(interpreter::platform());
-    let options = ClientOptions { devices: Some(8), ..ClientOptions::default() };
-    let client = Client::with_options(&registry, interpreter::NAME, options).unwrap();
-    agree(|module, arguments| {
-        let results = run(&client, module, &arguments)?;
-        assert_eq!(results, grid::evaluate(module, arguments)?, "{}", module.name());
+    let client = client(&registry, interpreter::NAME);
+    agree(|case| {
+        let results = run(&client, &case.module, &case.arguments)?;
+        assert_eq!(results, grid::evaluate(&case.local, case.arguments.clone())?, "{}", case.case.name);
         Ok(results)
     });
+    assert_eq!(client.joined_programs(), 0);
+}
+
+#[cfg(feature = "cpu")]
+#[test]
+fn devices_of_the_cpu_agree_without_a_join() {
+    let client = client(&xla::registry(), "cpu");
+    agree(|case| run(&client, &case.module, &case.arguments));
     assert_eq!(client.joined_programs(), 0);
 }

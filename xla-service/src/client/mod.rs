@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex};
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Error, Result, VerifiedModule};
-use xla_passes::{ProgramForm, program_form};
+use xla_passes::{Localized, ProgramForm, localize, program_form};
 
 pub use buffer::{Buffer, BufferHold};
 pub use completion::{Completer, Completion};
@@ -137,9 +137,9 @@ impl Client {
     }
 
     /// Compiles a module for the first device, or returns the program from the cache. A module for several cooperating
-    /// devices is compiled for the client's first devices: once for all of them if each runs it on
-    /// [its own values](ProgramForm::PerDevice) and the platform has collectives, otherwise joined into one program,
-    /// which the first device executes.
+    /// devices is compiled for the client's first devices: once for all of them if the platform has collectives and
+    /// each device runs it on [its own values](ProgramForm::PerDevice) or [its parts of values](localize), otherwise
+    /// joined into one program, which the first device executes.
     ///
     /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call without a handler in the registry of
     /// the client.
@@ -147,11 +147,14 @@ impl Client {
         forked::check()?;
         let reason = match protect(|| Ok(program_form(module)))? {
             ProgramForm::OneDevice => return self.compile_for_one(module, options),
-            ProgramForm::PerDevice if self.0.compiler.has_collectives() => {
-                return self.compile_per_device(module, options);
-            }
-            ProgramForm::PerDevice => "the platform has no collectives".to_string(),
-            ProgramForm::Global(values) => values.to_string(),
+            _ if !self.0.compiler.has_collectives() => "the platform has no collectives".to_string(),
+            ProgramForm::PerDevice => return self.compile_per_device(module, None, options),
+            ProgramForm::Global(values) => match protect(|| localize(module)) {
+                Ok(Localized { module, arguments, results }) => {
+                    return self.compile_per_device(&module, Some([arguments, results]), options);
+                }
+                Err(error) => format!("{values}; {error}"),
+            },
         };
         let joined = self.0.joined.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::info!(module = module.name(), %reason, joined, "a program is joined for its first device");

@@ -32,18 +32,20 @@ use crate::options::CompileOptions;
 use crate::workers::is_host_call;
 
 impl Client {
-    /// Compiles a program once for all of its devices.
+    /// Compiles a program once for all of its devices. If its arguments and results are parts of global values,
+    /// `shardings` lists the sharding of each.
     pub(super) fn compile_per_device(
         &self,
         module: &VerifiedModule,
+        shardings: Option<[Vec<LeafSharding>; 2]>,
         options: &CompileOptions,
     ) -> Result<LoadedExecutable> {
         let grid = Grid::of(module)?;
         self.check_device_count(module, grid.device_count())?;
         let program = self.compile_for_one(module, options)?;
         let signature = program.signature();
-        let shardings =
-            [signature.arguments().len(), signature.results().len()].map(|count| vec![LeafSharding::default(); count]);
+        let counts = [signature.arguments().len(), signature.results().len()];
+        let shardings = shardings.unwrap_or_else(|| counts.map(|count| vec![LeafSharding::default(); count]));
         let own = PerDevice { source: module.clone(), grid, plans: Arc::default(), shardings };
         Ok(program.as_loaded((0..grid.device_count()).collect(), Arrangement::PerDevice(Arc::new(own))))
     }
