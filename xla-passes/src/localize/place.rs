@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use xla_hlo::ops::{Collective, Constant, DynamicSlice};
 use xla_hlo::sdy::{Meshes, TensorSharding};
-use xla_hlo::{ArrayShape, ElementType, Error, InstrId, LeafSharding, Literal, Result, Scalar, multi_index};
+use xla_hlo::{
+    ArrayShape, ElementType, Error, InstrId, LeafSharding, Literal, Result, Scalar, ShardingKind, multi_index,
+};
 
 use crate::join::entry::in_tiles;
 use crate::join::spread::Tiles;
@@ -54,10 +56,10 @@ impl Split {
     ) -> Result<Split> {
         let reduction = sharding.map(|sharding| sharding.reduction).unwrap_or_default();
         let sharding = sharding.map_or_else(|| Ok(LeafSharding::default()), |sharding| in_tiles(meshes, sharding))?;
-        let tiles = Tiles::new(&sharding, reduction, shape, devices)?;
-        if tiles.grid.operands > 1 {
-            return Err(Error::unimplemented("a value at the boundary of a manual computation is not yet reduced"));
+        if matches!(sharding.kind, ShardingKind::Maximal(_)) {
+            return Err(Error::unimplemented("a global value is on one device only"));
         }
+        let tiles = Tiles::new(&sharding, reduction, shape, devices)?;
         Ok(Split { sharding, tiles })
     }
 
@@ -66,8 +68,16 @@ impl Split {
         self.tiles.grid.count() == 1
     }
 
+    /// Whether devices have partial values that are still to be reduced.
+    pub fn is_unreduced(&self) -> bool {
+        self.tiles.grid.operands > 1
+    }
+
     /// Emits the part that the device has of a replicated array.
     pub fn part_of_replicated(&self, at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
+        if self.is_unreduced() {
+            return Err(Error::unimplemented("a replicated value is converted to partial values"));
+        }
         let Tiles { grid, of_partition } = &self.tiles;
         let sizes = grid.part_of(at.array(x)?).dims().to_vec();
         let partition = at.add(Collective::PartitionId, [])?;

@@ -172,7 +172,8 @@ impl<'m> Rewriter<'m> {
             Place::Part(split) if !split.is_replicated() => {
                 let is_elementwise = op.opcode().family() == Family::Elementwise || matches!(op, Op::Copy(_));
                 let is_split = operands.iter().all(|operand| operand.places == [place.clone()]);
-                let Some(array) = shape.as_array().filter(|_| is_elementwise && is_split) else {
+                let Some(array) = shape.as_array().filter(|_| is_elementwise && is_split && !split.is_unreduced())
+                else {
                     return Err(Error::unimplemented("an operation on a split value needs a partitioner"));
                 };
                 shape = Shape::Array(split.tiles.grid.part_of(array));
