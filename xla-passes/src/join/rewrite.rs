@@ -26,6 +26,8 @@ pub(super) struct Rewriter<'m> {
     pub effects: HashSet<CompId>,
     depth: usize,
     added: usize,
+    /// Number of instructions of the computations that were rewritten, those of inlined calls each time.
+    visited: usize,
 }
 
 impl<'m> Rewriter<'m> {
@@ -48,7 +50,7 @@ impl<'m> Rewriter<'m> {
             annotated.into_iter().for_each(|id| unshard(copy.annotations_mut(id)));
             plain.insert(id, target.add(copy));
         }
-        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, effects, depth: 0, added: 0 })
+        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, effects, depth: 0, added: 0, visited: 0 })
     }
 
     /// Returns the new computation for one that is unchanged on one device.
@@ -66,6 +68,12 @@ impl<'m> Rewriter<'m> {
             return Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep")));
         }
         let computation = &self.source[id];
+        self.visited += computation.len();
+        if self.visited > MAX_INSTRUCTIONS {
+            return Err(Error::resource_exhausted(format!(
+                "the program has more than {MAX_INSTRUCTIONS} instructions in nested calls"
+            )));
+        }
         let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(computation.len());
         for instruction_id in in_order(computation) {
             let instruction = &computation[instruction_id];
@@ -77,9 +85,10 @@ impl<'m> Rewriter<'m> {
                     .context(|| format!("%{} of {}", instruction.name(), computation.name()))?,
             };
             for before in instruction.control_predecessors() {
-                for (&before, &after) in
-                    values[before].ids.iter().zip(&value.ids).filter(|(before, after)| before != after)
-                {
+                // An annotation of its operand has no instruction of its own.
+                let is_operand = |id: &InstrId| operands.iter().any(|operand| operand.ids.contains(id));
+                let pairs = values[before].ids.iter().zip(&value.ids);
+                for (&before, &after) in pairs.filter(|(before, after)| before != after && !is_operand(after)) {
                     self.target.computation_mut(at).add_control_dependency(before, after);
                 }
             }

@@ -94,11 +94,21 @@ impl Split {
     }
 }
 
+impl Place {
+    /// Whether a value of both places is one of a manual computation, is replicated, or has equal splits.
+    fn agrees_with(&self, other: &Place) -> bool {
+        match (self, other) {
+            (Place::Part(a), Place::Part(b)) if a.is_replicated() && b.is_replicated() => true,
+            (a, b) => a == b,
+        }
+    }
+}
+
 /// Returns the place of a value computed from values of these places.
 pub(super) fn common<'p>(places: impl Iterator<Item = &'p Place>) -> Result<Place> {
     let mut found = Place::Same;
     for place in places.filter(|place| **place != Place::Same) {
-        if found != Place::Same && found != *place {
+        if found != Place::Same && !found.agrees_with(place) {
             return Err(Error::unimplemented("its operands are split in different ways"));
         }
         found = place.clone();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use xla_hlo::ops::Family;
+use xla_hlo::ops::{Collective, Family};
 use xla_hlo::sdy::{self, ManualEdge, MeshName, Meshes, Role, TensorSharding, target};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt, Shape};
 
@@ -13,7 +13,7 @@ use crate::rewrite::builder::Inserter;
 
 /// Maximum depth of nested calls around manual computations.
 const MAX_DEPTH: usize = 128;
-/// Maximum number of instructions of the entry. Each call around a manual computation is inlined.
+/// Maximum number of rewritten instructions. Each call around a manual computation is inlined.
 const MAX_INSTRUCTIONS: usize = 1 << 20;
 
 /// Program under construction.
@@ -28,6 +28,8 @@ pub(super) struct Rewriter<'m> {
     /// Computations without boundaries of manual computations, mapped to their copies.
     copies: HashMap<CompId, Callee>,
     depth: usize,
+    /// Number of instructions that were rewritten, those of inlined calls each time.
+    visited: usize,
 }
 
 /// Copy of a computation.
@@ -63,7 +65,7 @@ impl<'m> Rewriter<'m> {
         let at = target.add(entry);
         let devices = usize::try_from(source.attributes().num_partitions)
             .map_err(|_| Error::resource_exhausted("the program has too many partitions"))?;
-        Ok(Rewriter { source, target, at, meshes: sdy::meshes(source)?, devices, copies, depth: 0 })
+        Ok(Rewriter { source, target, at, meshes: sdy::meshes(source)?, devices, copies, depth: 0, visited: 0 })
     }
 
     /// Returns an inserter for the entry.
@@ -102,7 +104,8 @@ impl<'m> Rewriter<'m> {
             };
             for before in instruction.control_predecessors() {
                 let (before, after) = (values[before].id, value.id);
-                if before != after {
+                // An annotation of its operand has no instruction of its own.
+                if before != after && !operands.iter().any(|operand| operand.id == after) {
                     self.target.computation_mut(self.at).add_control_dependency(before, after);
                 }
             }
@@ -113,8 +116,11 @@ impl<'m> Rewriter<'m> {
     }
 
     fn instruction(&mut self, computation: CompId, id: InstrId, operands: &[Value]) -> Result<Value> {
-        if self.target[self.at].len() > MAX_INSTRUCTIONS {
-            return Err(Error::resource_exhausted(format!("it has more than {MAX_INSTRUCTIONS} instructions")));
+        self.visited += 1;
+        if self.visited > MAX_INSTRUCTIONS {
+            return Err(Error::resource_exhausted(format!(
+                "the program has more than {MAX_INSTRUCTIONS} instructions in nested calls"
+            )));
         }
         let instruction = &self.source[computation][id];
         match instruction.op() {
@@ -145,12 +151,13 @@ impl<'m> Rewriter<'m> {
                 let places = operands[0].places[before..][..instruction.shape().leaves().len()].to_vec();
                 Ok(Value { id: self.inserter().get(operands[0].id, op.index)?, places })
             }
-            _ => self.copy(instruction, operands),
+            _ => self.copy(computation, id, operands),
         }
     }
 
     /// Emits an operation on parts: one that does not depend on how its operands are split.
-    fn copy(&mut self, instruction: &Instruction, operands: &[Value]) -> Result<Value> {
+    fn copy(&mut self, computation: CompId, id: InstrId, operands: &[Value]) -> Result<Value> {
+        let instruction = &self.source[computation][id];
         let mut op = instruction.op().clone();
         let callees = op.called_computations();
         if callees.iter().any(|callee| !self.copies.contains_key(callee)) {
@@ -161,8 +168,9 @@ impl<'m> Rewriter<'m> {
         let mut place = common(operands.iter().flat_map(|operand| &operand.places))?;
         let mut shape = instruction.shape().clone();
         match &place {
-            // Without operands, it belongs to a manual computation.
-            Place::Same if is_of_device && operands.is_empty() => place = Place::Local,
+            Place::Same if is_of_device && (is_id(&op) || ends_in_boundary(&self.source[computation], id)) => {
+                place = Place::Local;
+            }
             Place::Same if is_of_device => {
                 return Err(Error::unimplemented("its effect does not belong to a manual computation"));
             }
@@ -172,11 +180,17 @@ impl<'m> Rewriter<'m> {
             Place::Part(split) if !split.is_replicated() => {
                 let is_elementwise = op.opcode().family() == Family::Elementwise || matches!(op, Op::Copy(_));
                 let is_split = operands.iter().all(|operand| operand.places == [place.clone()]);
-                let Some(array) = shape.as_array().filter(|_| is_elementwise && is_split && !split.is_unreduced())
-                else {
+                let part = shape.as_array().map(|array| split.tiles.grid.part_of(array));
+                // A conversion of bits may add or remove a dimension.
+                let has_dims = |part: &ArrayShape, operand: &Value| {
+                    let own = self.target[self.at][operand.id].shape().as_array();
+                    own.is_some_and(|own| own.dims() == part.dims())
+                };
+                let part = part.filter(|part| operands.iter().all(|operand| has_dims(part, operand)));
+                let Some(part) = part.filter(|_| is_elementwise && is_split && !split.is_unreduced()) else {
                     return Err(Error::unimplemented("an operation on a split value needs a partitioner"));
                 };
-                shape = Shape::Array(split.tiles.grid.part_of(array));
+                shape = Shape::Array(part);
             }
             _ => {}
         }
@@ -307,6 +321,27 @@ fn only(operands: &[Value]) -> Result<Value> {
         [operand] => Ok(operand.clone()),
         _ => Err(Error::invalid_argument("it takes one operand")),
     }
+}
+
+/// Whether an operation returns the number of a device, without an effect.
+fn is_id(op: &Op) -> bool {
+    matches!(op, Op::Collective(Collective::PartitionId | Collective::ReplicaId))
+}
+
+/// Whether a value leaves a manual computation: it reaches a boundary, possibly through annotations and tuples.
+fn ends_in_boundary(graph: &Computation, id: InstrId) -> bool {
+    let mut next = vec![id];
+    while let Some(id) = next.pop() {
+        for &user in graph[id].users() {
+            match graph[user].op() {
+                Op::CustomCall(call) if is_edge(&call.target) => return true,
+                Op::CustomCall(call) if says_only(&call.target) => next.push(user),
+                Op::GetTupleElement(_) => next.push(user),
+                _ => {}
+            }
+        }
+    }
+    false
 }
 
 fn is_boundary(op: &Op) -> bool {

@@ -39,21 +39,23 @@ fn devices_work_together_and_say_what_they_have() {
     let program = compile(client, "mlir", DOUBLE.as_bytes(), TWO_DEVICES).expect("a program");
     let executable = executable_of(program);
     assert_eq!(of("Executable_NumPartitions", executable).expect("fine").get(24), 2);
-    let shardings = crate::table::extension(19);
-    for slot in [PARAMETER_SHARDINGS, PARAMETER_SHARDINGS + 8] {
-        let mut args = Args::new(48).put(16, executable);
-        assert_eq!(crate::table::call_at(shardings + slot, args.address()), 0);
-        assert_eq!(args.get(24), 1);
-        let bytes = crate::table::bytes(read(args.get(32)), read(args.get(40)));
-        // `OpSharding` of kind OTHER, two tiles, devices 0 and 1 in order.
-        assert_eq!(bytes[..2], [0x08, 3], "{bytes:?}");
-    }
     let arguments = [[1.0, 2.0], [10.0, 20.0]].map(|values| values.to_vec());
     let parts = [0, 1].map(|i| buffer(client, devices[i], &[2], &arguments[i]));
     let bytes = of("Executable_Serialize", executable).expect("bytes").get_bytes(24, 32);
     let name = "Executable_DeserializeAndLoad";
     let again = Args::new(48).put(16, client).put_bytes(24, &bytes).call(name).expect("a program").get(40);
+    let shardings = crate::table::extension(19);
     for program in [program, again] {
+        let executable = executable_of(program);
+        for slot in [PARAMETER_SHARDINGS, PARAMETER_SHARDINGS + 8] {
+            let mut args = Args::new(48).put(16, executable);
+            assert_eq!(crate::table::call_at(shardings + slot, args.address()), 0);
+            assert_eq!(args.get(24), 1);
+            let bytes = crate::table::bytes(read(args.get(32)), read(args.get(40)));
+            // `OpSharding` of kind OTHER, two tiles, devices 0 and 1 in order.
+            assert_eq!(bytes[..2], [0x08, 3], "{bytes:?}");
+        }
+        of("Executable_Destroy", executable).expect("fine");
         let results = execute(program, parts).expect("results");
         assert_eq!(results.map(|result| fetch_f32(result).expect("values")), [[2.0, 4.0], [20.0, 40.0]]);
     }

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex};
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Error, Result, VerifiedModule};
-use xla_passes::{Localized, ProgramForm, localize, program_form};
+use xla_passes::{ProgramForm, localize, program_form};
 
 pub use buffer::{Buffer, BufferHold};
 pub use completion::{Completer, Completion};
@@ -150,9 +150,7 @@ impl Client {
             _ if !self.0.compiler.has_collectives() => "the platform has no collectives".to_string(),
             ProgramForm::PerDevice => return self.compile_per_device(module, None, options),
             ProgramForm::Global(values) => match protect(|| localize(module)) {
-                Ok(Localized { module, arguments, results }) => {
-                    return self.compile_per_device(&module, Some([arguments, results]), options);
-                }
+                Ok(local) => return self.compile_per_device(module, Some(local), options),
                 Err(error) => format!("{values}; {error}"),
             },
         };

@@ -16,6 +16,7 @@ use std::sync::{Arc, PoisonError};
 
 use xla_hlo::eval::grid::Grid;
 use xla_hlo::{Error, LeafSharding, Result, VerifiedModule};
+use xla_passes::Localized;
 
 use super::device::Client;
 use super::inputs::Inputs;
@@ -32,20 +33,23 @@ use crate::options::CompileOptions;
 use crate::workers::is_host_call;
 
 impl Client {
-    /// Compiles a program once for all of its devices. If its arguments and results are parts of global values,
-    /// `shardings` lists the sharding of each.
+    /// Compiles a program once for all of its devices. `local` is the program of each device if the module is on global
+    /// values.
     pub(super) fn compile_per_device(
         &self,
         module: &VerifiedModule,
-        shardings: Option<[Vec<LeafSharding>; 2]>,
+        local: Option<Localized>,
         options: &CompileOptions,
     ) -> Result<LoadedExecutable> {
         let grid = Grid::of(module)?;
         self.check_device_count(module, grid.device_count())?;
-        let program = self.compile_for_one(module, options)?;
+        let program = self.compile_for_one(local.as_ref().map_or(module, |local| &local.module), options)?;
         let signature = program.signature();
         let counts = [signature.arguments().len(), signature.results().len()];
-        let shardings = shardings.unwrap_or_else(|| counts.map(|count| vec![LeafSharding::default(); count]));
+        let shardings = match local {
+            Some(Localized { arguments, results, .. }) => [arguments, results],
+            None => counts.map(|count| vec![LeafSharding::default(); count]),
+        };
         let own = PerDevice { source: module.clone(), grid, plans: Arc::default(), shardings };
         Ok(program.as_loaded((0..grid.device_count()).collect(), Arrangement::PerDevice(Arc::new(own))))
     }
