@@ -112,9 +112,12 @@ fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
         command
     };
     if options.is_tested {
-        let profile = root().join(downstream::PROFILE).display().to_string();
-        let quick = [&["test", "--config", &profile], WITHOUT_KIT].concat();
-        run_program(inside(if options.is_quick { &quick } else { &["test", "--release"] }))?;
+        let mut command = inside(&["test"]);
+        match options.is_quick {
+            true => command.args(downstream::profile()).args(WITHOUT_KIT),
+            false => command.arg("--release"),
+        };
+        run_program(command)?;
     } else {
         run_program(inside(&["check"]))?;
     }

@@ -16,7 +16,19 @@ const CRATES: &[&str] =
     &["no-backend", "only-gpu-run", "only-template", "private-backend", "cranelift-cpu", "only-cpu"];
 
 /// Cargo configuration of builds outside of the workspace that share its target directory.
-pub const PROFILE: &str = "tests/downstream/profile.toml";
+const PROFILE: &str = "tests/downstream/profile.toml";
+
+/// Returns the arguments of Cargo for builds outside of the workspace that share its target directory.
+pub fn profile() -> Vec<String> {
+    let mut words = vec!["--config".to_owned(), root().join(PROFILE).display().to_string()];
+    // The file takes precedence over the environment, and builds with different debug information share no crates.
+    if let Ok(level) = std::env::var("CARGO_PROFILE_DEV_DEBUG") {
+        let is_literal = level.parse::<u8>().is_ok() || level.parse::<bool>().is_ok();
+        let level = if is_literal { level } else { format!("\"{level}\"") };
+        words.extend(["--config".to_owned(), format!("profile.dev.debug={level}")]);
+    }
+    words
+}
 
 pub fn run(args: Arguments) -> Result<()> {
     finish(args)?;
@@ -30,16 +42,10 @@ pub fn check() -> Result<()> {
     std::fs::copy(root().join("Cargo.lock"), root().join(lock))?;
     for name in CRATES {
         // Shares the target directory of the workspace: dependencies are built there already.
-        run_program(cargo(&[
-            "run",
-            "--quiet",
-            "--config",
-            PROFILE,
-            "--manifest-path",
-            &format!("tests/downstream/{name}/Cargo.toml"),
-            "--target-dir",
-            "target",
-        ]))?;
+        let mut command = cargo(&["run", "--quiet"]);
+        command.args(profile()).args(["--manifest-path", &format!("tests/downstream/{name}/Cargo.toml")]);
+        command.args(["--target-dir", "target"]);
+        run_program(command)?;
     }
     Ok(())
 }
