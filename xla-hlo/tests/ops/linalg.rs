@@ -4,9 +4,7 @@ use ElementType::{BF16, C64, C128, F16, F32, F64, S32};
 use xla_hlo::ops::{Cholesky, TransposeKind, TriangularSolve};
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar};
 
-use crate::testing::{array, assert_refused, numbers, run};
-
-type Complex = (f64, f64);
+use crate::testing::{Complex, array, assert_refused, complex_numbers, matrix_product, numbers, run};
 
 fn cholesky(lower: bool, a: &Literal) -> Result<Literal> {
     run(|_| Cholesky { lower }, None, std::slice::from_ref(a))
@@ -23,32 +21,6 @@ fn matrix(ty: ElementType, dims: &[usize], f: impl Fn(usize) -> Complex) -> Lite
         ((re, _), false) => Scalar::Float(re),
     };
     Literal::from_fn(&ArrayShape::new(ty, dims), element).unwrap()
-}
-
-fn elements(literal: &Literal) -> Vec<Complex> {
-    (0..literal.array_shape().element_count())
-        .map(|i| match literal.get(i) {
-            Scalar::Complex(re, im) => (re, im),
-            Scalar::Float(re) => (re, 0.0),
-            other => panic!("{other:?} is not a float"),
-        })
-        .collect()
-}
-
-fn times(a: Complex, b: Complex) -> Complex {
-    (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
-}
-
-/// Multiplies matrices `x` and `y` with n rows, k shared and m result columns.
-fn product(
-    (n, k, m): (usize, usize, usize),
-    x: impl Fn(usize, usize) -> Complex,
-    y: impl Fn(usize, usize) -> Complex,
-) -> Vec<Complex> {
-    let sum = |i: usize, j: usize| {
-        (0..k).map(|l| times(x(i, l), y(l, j))).fold((0.0, 0.0), |s: Complex, t| (s.0 + t.0, s.1 + t.1))
-    };
-    (0..n * m).map(|i| sum(i / m, i % m)).collect()
 }
 
 fn conjugate(x: Complex) -> Complex {
@@ -69,7 +41,7 @@ fn factors_multiply_to_the_matrix() {
         for n in [1, 2, 5, 9] {
             let real = |x: Complex| if ty.is_complex() { x } else { (x.0, 0.0) };
             let g = |i: usize, j: usize| real(value(i * n + j));
-            let mut a = product((n, n, n), g, |i, j| conjugate(g(j, i)));
+            let mut a = matrix_product((n, n, n), g, |i, j| conjugate(g(j, i)));
             (0..n).for_each(|i| a[i * n + i].0 += 1.0);
             for lower in [true, false] {
                 // The other triangle, and imaginary parts on the diagonal, must have no effect.
@@ -78,11 +50,11 @@ fn factors_multiply_to_the_matrix() {
                     order if (order == std::cmp::Ordering::Greater) == lower => a[at],
                     _ => (f64::NAN, 3.0),
                 });
-                let factor = elements(&cholesky(lower, &spoilt).unwrap());
+                let factor = complex_numbers(&cholesky(lower, &spoilt).unwrap());
                 let f = |i: usize, j: usize| factor[i * n + j];
                 let found = match lower {
-                    true => product((n, n, n), f, |i, j| conjugate(f(j, i))),
-                    false => product((n, n, n), |i, j| conjugate(f(j, i)), f),
+                    true => matrix_product((n, n, n), f, |i, j| conjugate(f(j, i))),
+                    false => matrix_product((n, n, n), |i, j| conjugate(f(j, i)), f),
                 };
                 let what = format!("{ty} {n} lower={lower}");
                 assert_close(&what, &found, &a, tolerance * n as f64);
@@ -133,8 +105,8 @@ fn solutions_solve_the_equations() {
             let a = matrix(ty, &[batch, n, n], |at| a_of(at / (n * n), at / n % n, at % n));
             let dims = if op.left_side { [batch, n, m] } else { [batch, m, n] };
             let b = matrix(ty, &dims, value);
-            let x = elements(&run(|_| op.clone(), None, &[a.clone(), b.clone()]).unwrap());
-            let (a, b) = (elements(&a), elements(&b));
+            let x = complex_numbers(&run(|_| op.clone(), None, &[a.clone(), b.clone()]).unwrap());
+            let (a, b) = (complex_numbers(&a), complex_numbers(&b));
             for k in 0..batch {
                 let (a, x, b) = (&a[k * n * n..], &x[k * n * m..], &b[k * n * m..(k + 1) * n * m]);
                 let triangle = |i: usize, j: usize| match i.cmp(&j) {
@@ -149,8 +121,8 @@ fn solutions_solve_the_equations() {
                     TransposeKind::Adjoint => conjugate(triangle(j, i)),
                 };
                 let found = match op.left_side {
-                    true => product((n, n, m), op_a, |i, j| x[i * m + j]),
-                    false => product((m, n, n), |i, j| x[i * n + j], op_a),
+                    true => matrix_product((n, n, m), op_a, |i, j| x[i * m + j]),
+                    false => matrix_product((m, n, n), |i, j| x[i * n + j], op_a),
                 };
                 assert_close(&format!("{ty} {op:?}"), &found, b, tolerance);
             }

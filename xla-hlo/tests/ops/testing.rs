@@ -149,3 +149,33 @@ pub fn assert_near(what: &str, found: &[f64], expected: &[f64], tolerance: f64) 
         assert!(near, "{what}: {found:?} instead of {expected:?}");
     }
 }
+
+/// Real and imaginary part.
+pub type Complex = (f64, f64);
+
+/// Returns the elements of an array of floats or complex numbers.
+pub fn complex_numbers(literal: &Literal) -> Vec<Complex> {
+    let number = |i| match literal.get(i) {
+        Scalar::Complex(re, im) => (re, im),
+        Scalar::Float(re) => (re, 0.0),
+        other => panic!("{other:?} is not a float"),
+    };
+    (0..literal.array_shape().element_count()).map(number).collect()
+}
+
+/// Multiplies two complex numbers.
+pub fn times(a: Complex, b: Complex) -> Complex {
+    (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
+}
+
+/// Multiplies matrices `x` and `y` with n rows, k shared and m result columns.
+pub fn matrix_product(
+    (n, k, m): (usize, usize, usize),
+    x: impl Fn(usize, usize) -> Complex,
+    y: impl Fn(usize, usize) -> Complex,
+) -> Vec<Complex> {
+    let sum = |i: usize, j: usize| {
+        (0..k).map(|l| times(x(i, l), y(l, j))).fold((0.0, 0.0), |s: Complex, t| (s.0 + t.0, s.1 + t.1))
+    };
+    (0..n * m).map(|i| sum(i / m, i % m)).collect()
+}

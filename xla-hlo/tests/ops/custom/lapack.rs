@@ -109,7 +109,7 @@ fn assert_near(what: &str, found: &[Complex], expected: &[Complex], tolerance: f
 /// Splits results into the eigenvalues, which come first, and the others.
 fn eigenvalues(ty: ElementType, results: &[Literal]) -> (Vec<Complex>, &[Literal]) {
     if ty.is_complex() {
-        return (parts(&results[0]), &results[1..]);
+        return (complex_numbers(&results[0]), &results[1..]);
     }
     let pairs = numbers(&results[0]).into_iter().zip(numbers(&results[1]));
     (pairs.collect(), &results[2..])
@@ -130,12 +130,12 @@ fn schur_forms() {
             shapes.extend(values.iter().map(|shape| &**shape));
             shapes.extend(["s32[]", "s32[]"]);
             let results = run("gees", ty, "mode = 86 : ui8, sort = 78 : ui8", &shapes, std::slice::from_ref(&a));
-            let (t, z) = (parts(&results[0]), parts(&results[1]));
+            let (t, z) = (complex_numbers(&results[0]), complex_numbers(&results[1]));
             let (values, rest) = eigenvalues(ty, &results[2..]);
             assert_eq!([numbers(&rest[0]), numbers(&rest[1])], [[0.0], [0.0]], "{what}");
             let size = (n, n, n);
             let again = product(size, &product(size, &z, &t), &adjoint((n, n), &z));
-            assert_near(&what, &again, &parts(&a), tolerance(ty));
+            assert_near(&what, &again, &complex_numbers(&a), tolerance(ty));
             assert_near(&what, &product(size, &adjoint((n, n), &z), &z), &identity(n), tolerance(ty));
             let zero = (0.0, 0.0);
             for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
@@ -148,7 +148,7 @@ fn schur_forms() {
             }
             assert!((0..n).all(|i| values[i].0 == t[i * n + i].0), "{what}: {values:?}");
             let without = run("gees", ty, "mode = 78 : ui8, sort = 78 : ui8", &shapes, std::slice::from_ref(&a));
-            assert!(without[0] == results[0] && parts(&without[1]).iter().all(|&x| x == zero), "{what}");
+            assert!(without[0] == results[0] && complex_numbers(&without[1]).iter().all(|&x| x == zero), "{what}");
         }
     }
     let sorted = routine("gees", F64, "mode = 86 : ui8, sort = 83 : ui8", &["?[1,1]"], &[random(F64, 1, 1)]);
@@ -168,10 +168,9 @@ fn eigenvectors_of_general_matrices() {
             let config = "compute_left = 86 : ui8, compute_right = 86 : ui8";
             let results = run("geev", ty, config, &shapes, std::slice::from_ref(&a));
             let (values, rest) = eigenvalues(ty, &results);
-            let (left, right, a) = (parts(&rest[0]), parts(&rest[1]), parts(&a));
+            let (left, right, a) = (complex_numbers(&rest[0]), complex_numbers(&rest[1]), complex_numbers(&a));
             assert_eq!(numbers(&rest[2]), [0.0], "{what}");
             let sizes = (n, n, n);
-            let times = |a: Complex, b: Complex| (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0);
             let scaled = |v: &[Complex], of: &dyn Fn(usize) -> Complex| {
                 (0..n * n).map(|at| times(v[at], of(at % n))).collect::<Vec<_>>()
             };
@@ -199,8 +198,8 @@ fn eigenvectors_of_general_matrices() {
     let nan = run("geev", F64, config, &shapes, &[literal(F64, &[2, 2], &real(&[1.0, f64::NAN, 0.0, 1.0]))]);
     assert_eq!(numbers(&nan[4]), [-4.0]);
     let results = run("geev", F64, config, &shapes, &[literal(F64, &[2, 2], &real(&[2.0, 0.0, 0.0, 3.0]))]);
-    assert_eq!((numbers(&results[0]), parts(&results[2])), (vec![2.0, 3.0], vec![(0.0, 0.0); 4]));
-    assert_eq!(parts(&results[3]), real(&[1.0, 0.0, 0.0, 1.0]));
+    assert_eq!((numbers(&results[0]), complex_numbers(&results[2])), (vec![2.0, 3.0], vec![(0.0, 0.0); 4]));
+    assert_eq!(complex_numbers(&results[3]), real(&[1.0, 0.0, 0.0, 1.0]));
 }
 
 /// Returns the product of reflections whose vectors start `offset` rows below the diagonal of a matrix with `n` rows.
@@ -229,13 +228,13 @@ fn hessenberg_forms() {
             let shapes = [&*format!("?[{n},{n}]"), &*format!("?[{}]", n - 1), "s32[]"];
             let results =
                 run("gehrd", ty, &format!("low = 1 : i32, high = {n} : i32"), &shapes, std::slice::from_ref(&a));
-            let (packed, taus) = (parts(&results[0]), parts(&results[1]));
+            let (packed, taus) = (complex_numbers(&results[0]), complex_numbers(&results[1]));
             let q = reflections(n, 1, &|i, k| packed[i * n + k], &taus);
             let h: Vec<Complex> =
                 (0..n * n).map(|at| if at / n > at % n + 1 { (0.0, 0.0) } else { packed[at] }).collect();
             let sizes = (n, n, n);
             let again = product(sizes, &product(sizes, &q, &h), &adjoint((n, n), &q));
-            assert_near(&what, &again, &parts(&a), tolerance(ty));
+            assert_near(&what, &again, &complex_numbers(&a), tolerance(ty));
             assert_near(&what, &product(sizes, &q, &adjoint((n, n), &q)), &identity(n), tolerance(ty));
         }
     }
@@ -263,8 +262,8 @@ fn tridiagonal_forms_of_either_triangle() {
             let routine = if ty.is_complex() { "hetrd" } else { "sytrd" };
             let config = format!("uplo = {} : ui8", uplo as u32);
             let results = run(routine, ty, &config, &shapes.each_ref().map(|s| &**s), std::slice::from_ref(&a));
-            let [packed, taus] = [0, 3].map(|i| parts(&results[i]));
-            let (d, e, a) = (numbers(&results[1]), numbers(&results[2]), parts(&a));
+            let [packed, taus] = [0, 3].map(|i| complex_numbers(&results[i]));
+            let (d, e, a) = (numbers(&results[1]), numbers(&results[2]), complex_numbers(&a));
             let place = |i: usize, j: usize| match uplo {
                 'L' => i * n + j,
                 _ => (n - 1 - i) * n + n - 1 - j,
@@ -312,12 +311,13 @@ fn orthogonal_factors_with_exchanged_columns() {
                 let order = array(S32, &[columns], &fixed.iter().map(|&j| j as f64).collect::<Vec<_>>());
                 let shapes = [format!("?[{rows},{columns}]"), format!("s32[{columns}]"), format!("?[{least}]")];
                 let results = run("geqp3", ty, "", &shapes.each_ref().map(|s| &**s), &[a.clone(), order]);
-                let (packed, order, taus) = (parts(&results[0]), numbers(&results[1]), parts(&results[2]));
+                let (packed, order, taus) =
+                    (complex_numbers(&results[0]), numbers(&results[1]), complex_numbers(&results[2]));
                 let q = reflections(rows, 0, &|i, k| packed[i * columns + k], &taus);
                 let r: Vec<Complex> = (0..rows * columns)
                     .map(|at| if at / columns > at % columns { (0.0, 0.0) } else { packed[at] })
                     .collect();
-                let a = parts(&a);
+                let a = complex_numbers(&a);
                 let chosen: Vec<Complex> = (0..rows * columns)
                     .map(|at| a[at / columns * columns + order[at % columns] as usize - 1])
                     .collect();
@@ -339,7 +339,7 @@ fn products_with_reflections() {
     for ty in TYPES {
         let (rows, count) = (5, 3);
         let factored = run("geqrf", ty, "", &["?[5,3]", "?[3]"], &[random(ty, rows, count)]);
-        let (vectors, taus) = (parts(&factored[0]), parts(&factored[1]));
+        let (vectors, taus) = (complex_numbers(&factored[0]), complex_numbers(&factored[1]));
         let q = reflections(rows, 0, &|i, k| vectors[i * count + k], &taus);
         let routine = if ty.is_complex() { "unmqr" } else { "ormqr" };
         for (left, transpose) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -350,10 +350,10 @@ fn products_with_reflections() {
             let found = run(routine, ty, &config, &[&shape], &[factored[0].clone(), factored[1].clone(), c.clone()]);
             let factor = if transpose { adjoint((rows, rows), &q) } else { q.clone() };
             let expected = match left {
-                true => product((5, 5, 2), &factor, &parts(&c)),
-                false => product((4, 5, 5), &parts(&c), &factor),
+                true => product((5, 5, 2), &factor, &complex_numbers(&c)),
+                false => product((4, 5, 5), &complex_numbers(&c), &factor),
             };
-            assert_near(&format!("{ty} {config}"), &parts(&found[0]), &expected, tolerance(ty));
+            assert_near(&format!("{ty} {config}"), &complex_numbers(&found[0]), &expected, tolerance(ty));
         }
     }
     let operands = [random(F64, 5, 3), random(F64, 1, 3), random(F64, 4, 2)];
@@ -363,7 +363,7 @@ fn products_with_reflections() {
 
 #[test]
 fn batches_are_decomposed_one_by_one() {
-    let [a, b] = [parts(&random(F64, 3, 3)), real(&[0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0])];
+    let [a, b] = [complex_numbers(&random(F64, 3, 3)), real(&[0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0])];
     let both = literal(F64, &[2, 1, 3, 3], &[a.clone(), b.clone()].concat());
     let shapes = ["?[2,1,3,3]", "?[2,1,3,3]", "?[2,1,3]", "?[2,1,3]", "s32[2,1]", "s32[2,1]"];
     let config = "mode = 86 : ui8, sort = 78 : ui8";

@@ -12,7 +12,7 @@ use xla_hlo::ops::{CustomCallContext, CustomCallRegistry, FfiAttributes, FfiValu
 use xla_hlo::text::{parse_literal, parse_module};
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Result, Scalar, VerifiedModule};
 
-use crate::testing::{array, assert_refused, numbers, scalar};
+use crate::testing::{Complex, array, assert_refused, complex_numbers, matrix_product, numbers, scalar, times};
 
 /// Writes a module around one custom call, `ROOT r`, of operands x and y.
 fn module(call: &str) -> String {
@@ -221,28 +221,9 @@ fn configuration_of_bytes_reaches_its_handler() {
     assert_refused("typed", called("typed"), "backend_config must be text here, but is not UTF-8 at byte 1");
 }
 
-type Complex = (f64, f64);
-
-fn parts(literal: &Literal) -> Vec<Complex> {
-    (0..literal.array_shape().element_count())
-        .map(|i| match literal.get(i) {
-            Scalar::Complex(re, im) => (re, im),
-            Scalar::Float(re) => (re, 0.0),
-            other => panic!("{other:?} is not a float"),
-        })
-        .collect()
-}
-
 /// Multiplies an n by k and a k by m matrix.
 fn product((n, k, m): (usize, usize, usize), x: &[Complex], y: &[Complex]) -> Vec<Complex> {
-    let times = |a: Complex, b: Complex| (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0);
-    (0..n * m)
-        .map(|at| {
-            (0..k)
-                .map(|l| times(x[at / m * k + l], y[l * m + at % m]))
-                .fold((0.0, 0.0), |s: Complex, t| (s.0 + t.0, s.1 + t.1))
-        })
-        .collect()
+    matrix_product((n, k, m), |i, l| x[i * k + l], |l, j| y[l * m + j])
 }
 
 fn adjoint((rows, columns): (usize, usize), x: &[Complex]) -> Vec<Complex> {
@@ -292,12 +273,12 @@ fn orthogonal_factors() {
                 )
             });
             assert_eq!(q[0], q[1]);
-            let (q, packed) = (parts(&q[0]), parts(packed));
+            let (q, packed) = (complex_numbers(&q[0]), complex_numbers(packed));
             let r: Vec<Complex> = (0..least * columns)
                 .map(|at| if at / columns <= at % columns { packed[at] } else { (0.0, 0.0) })
                 .collect();
             let what = format!("{ty} {rows} {columns}");
-            assert_close(&what, &product((rows, least, columns), &q, &r), &parts(&a));
+            assert_close(&what, &product((rows, least, columns), &q, &r), &complex_numbers(&a));
             assert_close(&what, &product((least, rows, least), &adjoint((rows, least), &q), &q), &identity(least));
         }
     }
@@ -314,7 +295,7 @@ fn eigenvectors() {
         ),
     ] {
         for n in [0, 1, 2, 5, 12] {
-            let g = parts(&matrix(ty, &[n, n]));
+            let g = complex_numbers(&matrix(ty, &[n, n]));
             let a: Vec<Complex> = g.iter().zip(adjoint((n, n), &g)).map(|(x, y)| (x.0 + y.0, x.1 + y.1)).collect();
             // Only the lower triangle may have an effect.
             let a_literal =
@@ -328,7 +309,7 @@ fn eigenvectors() {
             let text =
                 format!(r#"({ty}[{n},{n}], f64[{n}]{info}) custom-call(), custom_call_target="{target}", {config}"#);
             let result = builtin(&text, &[a_literal.unwrap()]);
-            let (v, w) = (parts(&result.elements()[0]), numbers(&result.elements()[1]));
+            let (v, w) = (complex_numbers(&result.elements()[0]), numbers(&result.elements()[1]));
             assert!(w.is_sorted(), "{w:?}");
             let scaled: Vec<Complex> = v.iter().enumerate().map(|(at, x)| (x.0 * w[at % n], x.1 * w[at % n])).collect();
             assert_close(&format!("{ty} {n}"), &product((n, n, n), &a, &v), &scaled);
@@ -349,8 +330,8 @@ fn singular_values() {
     {
         for (rows, columns, rank) in [(5, 3, 3), (3, 5, 3), (4, 4, 2), (1, 1, 0), (0, 2, 0)] {
             // The last rows and columns are copies of others, or 0.
-            let whole = parts(&matrix(ty, &[rows, rank.max(1)]));
-            let other = parts(&matrix(ty, &[rank.max(1), columns]));
+            let whole = complex_numbers(&matrix(ty, &[rows, rank.max(1)]));
+            let other = complex_numbers(&matrix(ty, &[rank.max(1), columns]));
             let a = match rank {
                 0 => vec![(0.0, 0.0); rows * columns],
                 _ => product((rows, rank, columns), &whole, &other),
@@ -366,7 +347,7 @@ fn singular_values() {
             );
             let result = builtin(&text, &[operand.unwrap()]);
             let [_, s, u, v, _] = result.elements() else { panic!("{result:?}") };
-            let (s, u, v) = (numbers(s), parts(u), parts(v));
+            let (s, u, v) = (numbers(s), complex_numbers(u), complex_numbers(v));
             let what = format!("{ty} {rows} {columns} {rank}");
             assert!(s.iter().rev().is_sorted() && s.iter().skip(rank).all(|&x| x < 1e-12), "{what}: {s:?}");
             let scaled: Vec<Complex> = (0..rows * columns)

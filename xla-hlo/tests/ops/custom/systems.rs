@@ -20,7 +20,7 @@ fn tridiagonal_systems() {
             let shapes = [&*vector, &*vector, &*vector, &*matrix, "s32[]"];
             let results = routine("gtsv", ty, "", &shapes, &operands).unwrap();
             assert_eq!(numbers(&results[4]), [0.0]);
-            let [below, diagonal, above] = diagonals.map(|d| parts(&d));
+            let [below, diagonal, above] = diagonals.map(|d| complex_numbers(&d));
             let a: Vec<Complex> = (0..n * n)
                 .map(|at| match (at / n, at % n) {
                     (i, j) if i == j => diagonal[i],
@@ -34,8 +34,8 @@ fn tridiagonal_systems() {
                  api_version=API_VERSION_TYPED_FFI"
             );
             for x in [&results[3], &builtin(&text, &operands)] {
-                let again = product((n, n, columns), &a, &parts(x));
-                for (found, expected) in again.iter().zip(parts(&right)) {
+                let again = product((n, n, columns), &a, &complex_numbers(x));
+                for (found, expected) in again.iter().zip(complex_numbers(&right)) {
                     let error = (found.0 - expected.0).hypot(found.1 - expected.1);
                     assert!(error <= bound, "{ty} {n} {columns}: {found:?} {expected:?}");
                 }
