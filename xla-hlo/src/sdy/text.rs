@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{DimSharding, Mesh, MeshAxis, MeshName, Reduction, TensorSharding};
-use crate::Result;
 use crate::text::{MlirReader, mlir_name, mlir_quoted};
+use crate::{Error, Result};
 
 /// Meshes of a module by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,16 @@ pub struct PerValue(pub Vec<TensorSharding>);
 pub struct ManualAxes(pub Vec<String>);
 
 impl Meshes {
+    /// Returns the mesh with this name, or the inline mesh; an error if the module does not define it.
+    pub fn get<'a>(&'a self, name: &'a MeshName) -> Result<&'a Mesh> {
+        match name {
+            MeshName::Inline(mesh) => Ok(mesh),
+            MeshName::Named(name) => {
+                self.0.get(name).ok_or_else(|| Error::invalid_argument(format!("the module has no mesh {name}")))
+            }
+        }
+    }
+
     /// Parses `{mesh = #sdy.mesh<["x"=4]>}`.
     pub fn parse(text: &str) -> Result<Meshes> {
         whole(text, |r| {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use xla_hlo::ops::{AfterAll, Parameter};
-use xla_hlo::sdy::{self, MeshName, Meshes, TensorSharding, target};
+use xla_hlo::sdy::{self, Meshes, TensorSharding, target};
 use xla_hlo::{
     ArrayShape, CompId, Computation, Error, InputOutputAlias, InstrId, LeafSharding, Module, Op, ParameterLeaf,
     ProgramShape, Result, ResultExt, Shape, VerifiedModule,
@@ -210,13 +210,7 @@ pub(crate) fn is_open(sharding: &TensorSharding) -> bool {
 
 /// Converts a sharding to tiles of devices.
 pub(crate) fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> {
-    let mesh = match &sharding.mesh {
-        MeshName::Inline(mesh) => mesh,
-        MeshName::Named(name) => {
-            meshes.0.get(name).ok_or_else(|| Error::invalid_argument(format!("the module has no mesh {name}")))?
-        }
-    };
-    sdy::tiles(sharding, mesh)
+    sdy::tiles(sharding, meshes.get(&sharding.mesh)?)
 }
 
 /// Returns the shardings that are stated for the leaves of the result.

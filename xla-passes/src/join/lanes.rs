@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use xla_hlo::sdy::{ManualEdge, Mesh, MeshAxis, MeshName, Meshes, TensorSharding};
+use xla_hlo::sdy::{ManualEdge, Mesh, MeshAxis, Meshes, TensorSharding};
 use xla_hlo::{Error, InstrId, Result};
 
 use super::spread::Grid;
@@ -61,14 +61,8 @@ pub(super) struct ByHand<'m> {
 impl<'m> ByHand<'m> {
     pub fn new(edge: &'m ManualEdge, meshes: &'m Meshes) -> Result<ByHand<'m>> {
         let first = edge.shardings.first();
-        let name = &first.ok_or_else(|| Error::invalid_argument("the manual computation has no shardings"))?.mesh;
-        let mesh = match name {
-            MeshName::Inline(mesh) => mesh,
-            MeshName::Named(name) => {
-                let mesh = meshes.0.get(name);
-                mesh.ok_or_else(|| Error::invalid_argument(format!("the module has no mesh {name}")))?
-            }
-        };
+        let first = first.ok_or_else(|| Error::invalid_argument("the manual computation has no shardings"))?;
+        let mesh = meshes.get(&first.mesh)?;
         if mesh.device_count()? == 0 {
             return Err(Error::invalid_argument("the manual computation is over a mesh without devices"));
         }

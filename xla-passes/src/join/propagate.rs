@@ -124,21 +124,14 @@ impl Propagation<'_> {
         })
     }
 
-    fn mesh_of<'a>(&'a self, name: &'a MeshName) -> Option<&'a Mesh> {
-        match name {
-            MeshName::Inline(mesh) => Some(mesh),
-            MeshName::Named(name) => self.meshes.0.get(name),
-        }
-    }
-
     /// Whether the mesh has neither axes nor devices. Arrays over such a mesh are replicated, as over every other mesh.
     fn has_no_axes(&self, mesh: &MeshName) -> bool {
-        self.mesh_of(mesh).is_some_and(|mesh| mesh.axes.is_empty() && mesh.device_ids.is_empty())
+        self.meshes.get(mesh).is_ok_and(|mesh| mesh.axes.is_empty() && mesh.device_ids.is_empty())
     }
 
     /// Removes axes from the split that would cut a dimension into unequal parts.
     fn that_divides(&self, split: Split, shape: &ArrayShape) -> Split {
-        let mesh = self.mesh.as_ref().and_then(|mesh| self.mesh_of(mesh));
+        let mesh = self.mesh.as_ref().and_then(|mesh| self.meshes.get(mesh).ok());
         let size = |mesh: &Mesh, axis: &MeshAxis| mesh.size_of(axis).ok();
         let fitting = |(axes, &dim): (Vec<MeshAxis>, &usize)| {
             let parts = mesh.and_then(|mesh| axes.iter().try_fold(1usize, |n, axis| n.checked_mul(size(mesh, axis)?)));

@@ -8,11 +8,10 @@ use xla_hlo::{Annotations, CompId, Computation, Error, InstrId, Instruction, Mod
 
 use super::lanes::{ByHand, Lanes, Value};
 use crate::rewrite::builder::Inserter;
+use crate::rewrite::growth::check_inlining;
 use crate::trip_count;
 
-/// Maximum depth of nested calls.
-const MAX_DEPTH: usize = 128;
-/// Maximum number of instructions of the program. Nested calls, emitted once per lane, can grow exponentially.
+/// Maximum number of instructions of the program, in which instructions are emitted once per lane.
 const MAX_INSTRUCTIONS: usize = 1 << 20;
 
 /// A program under construction.
@@ -24,10 +23,7 @@ pub(super) struct Rewriter<'m> {
     plain: HashMap<CompId, CompId>,
     /// Computations with side effects in addition to collectives.
     pub effects: HashSet<CompId>,
-    depth: usize,
     added: usize,
-    /// Number of instructions of the computations that were rewritten, those of inlined calls each time.
-    visited: usize,
 }
 
 impl<'m> Rewriter<'m> {
@@ -43,14 +39,12 @@ impl<'m> Rewriter<'m> {
             if id == source.entry_id() || !is_plain(&source[id], &plain) {
                 continue;
             }
-            let mut copy = source[id].clone();
-            drop_roles(&mut copy)?;
-            copy.map_called_computations(&mut |callee| plain[&callee]);
-            let annotated: Vec<InstrId> = copy.ids().filter(|&id| copy[id].annotations().is_some()).collect();
-            annotated.into_iter().for_each(|id| unshard(copy.annotations_mut(id)));
+            let copy = without_shardings(&source[id], |callee| plain[&callee])?;
             plain.insert(id, target.add(copy));
         }
-        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, effects, depth: 0, added: 0, visited: 0 })
+        // Calls without operands are inlined because their lanes depend on their users.
+        check_inlining(source, |id| !plain.contains_key(&id) || source[id].parameters().is_empty())?;
+        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, effects, added: 0 })
     }
 
     /// Returns the new computation for one that is unchanged on one device.
@@ -63,17 +57,7 @@ impl<'m> Rewriter<'m> {
 
     /// Emits a computation into `at`. Returns its root.
     pub fn write(&mut self, at: CompId, id: CompId, parameters: &[Value], around: &Rc<Lanes>) -> Result<Value> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep")));
-        }
         let computation = &self.source[id];
-        self.visited += computation.len();
-        if self.visited > MAX_INSTRUCTIONS {
-            return Err(Error::resource_exhausted(format!(
-                "the program has more than {MAX_INSTRUCTIONS} instructions in nested calls"
-            )));
-        }
         let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(computation.len());
         for instruction_id in in_order(computation) {
             let instruction = &computation[instruction_id];
@@ -94,7 +78,6 @@ impl<'m> Rewriter<'m> {
             }
             values.insert(instruction_id, value);
         }
-        self.depth -= 1;
         Ok(values[&computation.root()].clone())
     }
 
@@ -127,7 +110,7 @@ impl<'m> Rewriter<'m> {
             },
             Op::Call(call) if !self.plain.contains_key(&call.computation) || operands.is_empty() => {
                 // Without operands, the users of the results determine the lanes.
-                let lanes = match self.edge_of_results(computation, id)? {
+                let lanes = match edge_of_results(self.source, computation, id)? {
                     Some(edge) if operands.is_empty() => ByHand::new(&edge, &self.meshes)?.inside(&lanes)?,
                     _ => lanes,
                 };
@@ -142,18 +125,6 @@ impl<'m> Rewriter<'m> {
             }
             _ => self.copy(at, instruction, operands, &lanes),
         }
-    }
-
-    /// Returns the end of the manual computation that uses the results of a call.
-    fn edge_of_results(&self, computation: CompId, call: InstrId) -> Result<Option<ManualEdge>> {
-        let graph = &self.source[computation];
-        let elements = graph[call].users().iter().filter(|&&user| matches!(graph[user].op(), Op::GetTupleElement(_)));
-        for &user in elements.flat_map(|&element| graph[element].users()).chain(graph[call].users()) {
-            if let Some(Role::LocalToGlobal(edge)) = sdy::role(self.source, computation, user)? {
-                return Ok(Some(edge));
-            }
-        }
-        Ok(None)
     }
 
     /// Emits the same operation for each lane.
@@ -202,6 +173,39 @@ pub(crate) fn in_order(computation: &Computation) -> Vec<InstrId> {
     if is_ordered { standing } else { computation.sequence() }
 }
 
+/// Returns the end of the manual computation that the results of an instruction leave, possibly through annotations and
+/// elements of tuples.
+pub(crate) fn edge_of_results(module: &Module, computation: CompId, id: InstrId) -> Result<Option<ManualEdge>> {
+    let (graph, mut next) = (&module[computation], vec![id]);
+    while let Some(id) = next.pop() {
+        for &user in graph[id].users() {
+            match graph[user].op() {
+                Op::GetTupleElement(_) => next.push(user),
+                Op::CustomCall(call) if says_only(&call.target) => next.push(user),
+                _ => {
+                    if let Some(Role::LocalToGlobal(edge)) = sdy::role(module, computation, user)? {
+                        return Ok(Some(edge));
+                    }
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Returns a copy of a computation without shardings and annotations of them, which calls other computations.
+pub(crate) fn without_shardings(
+    computation: &Computation,
+    mut callee: impl FnMut(CompId) -> CompId,
+) -> Result<Computation> {
+    let mut copy = computation.clone();
+    drop_roles(&mut copy)?;
+    copy.map_called_computations(&mut callee);
+    let annotated: Vec<InstrId> = copy.ids().filter(|&id| copy[id].annotations().is_some()).collect();
+    annotated.into_iter().for_each(|id| unshard(copy.annotations_mut(id)));
+    Ok(copy)
+}
+
 /// Removes sharding annotations: on one device, nothing is split.
 pub(crate) fn unshard(annotations: &mut Annotations) {
     annotations.sharding = None;
@@ -220,7 +224,7 @@ pub(crate) fn is_edge(name: &str) -> bool {
 }
 
 /// Removes instructions that only annotate the split of a value.
-pub(crate) fn drop_roles(computation: &mut Computation) -> Result<()> {
+fn drop_roles(computation: &mut Computation) -> Result<()> {
     let says = |id: &InstrId| matches!(computation[*id].op(), Op::CustomCall(call) if says_only(&call.target));
     let roles: Vec<InstrId> = computation.ids().filter(says).collect();
     for id in roles {

@@ -4,17 +4,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use xla_hlo::ops::{Collective, Family};
-use xla_hlo::sdy::{self, ManualEdge, MeshName, Meshes, Role, TensorSharding, target};
+use xla_hlo::sdy::{self, ManualEdge, Meshes, Role, TensorSharding, target};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt, Shape};
 
 use super::place::{Place, Split, Value, common};
-use crate::join::rewrite::{drop_roles, in_order, is_edge, says_only, unshard};
+use crate::join::rewrite::{edge_of_results, in_order, is_edge, says_only, unshard, without_shardings};
 use crate::rewrite::builder::Inserter;
-
-/// Maximum depth of nested calls around manual computations.
-const MAX_DEPTH: usize = 128;
-/// Maximum number of rewritten instructions. Each call around a manual computation is inlined.
-const MAX_INSTRUCTIONS: usize = 1 << 20;
+use crate::rewrite::growth::check_inlining;
 
 /// Program under construction.
 pub(super) struct Rewriter<'m> {
@@ -27,9 +23,6 @@ pub(super) struct Rewriter<'m> {
     devices: usize,
     /// Computations without boundaries of manual computations, mapped to their copies.
     copies: HashMap<CompId, Callee>,
-    depth: usize,
-    /// Number of instructions that were rewritten, those of inlined calls each time.
-    visited: usize,
 }
 
 /// Copy of a computation.
@@ -55,17 +48,14 @@ impl<'m> Rewriter<'m> {
             let is_of_device = source[id].iter().any(|(_, instruction)| {
                 is_of_device(instruction.op()) || callees(instruction).iter().any(|callee| copies[callee].is_of_device)
             });
-            let mut copy = source[id].clone();
-            drop_roles(&mut copy)?;
-            copy.map_called_computations(&mut |callee| copies[&callee].copy);
-            let annotated: Vec<InstrId> = copy.ids().filter(|&id| copy[id].annotations().is_some()).collect();
-            annotated.into_iter().for_each(|id| unshard(copy.annotations_mut(id)));
+            let copy = without_shardings(&source[id], |callee| copies[&callee].copy)?;
             copies.insert(id, Callee { copy: target.add(copy), is_of_device });
         }
+        check_inlining(source, |id| !copies.contains_key(&id))?;
         let at = target.add(entry);
         let devices = usize::try_from(source.attributes().num_partitions)
             .map_err(|_| Error::resource_exhausted("the program has too many partitions"))?;
-        Ok(Rewriter { source, target, at, meshes: sdy::meshes(source)?, devices, copies, depth: 0, visited: 0 })
+        Ok(Rewriter { source, target, at, meshes: sdy::meshes(source)?, devices, copies })
     }
 
     /// Returns an inserter for the entry.
@@ -87,10 +77,6 @@ impl<'m> Rewriter<'m> {
 
     /// Emits the instructions of a computation into the entry. Returns its root.
     pub fn computation(&mut self, id: CompId, parameters: &[Value]) -> Result<Value> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep")));
-        }
         let graph = &self.source[id];
         let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(graph.len());
         for at in in_order(graph) {
@@ -111,17 +97,10 @@ impl<'m> Rewriter<'m> {
             }
             values.insert(at, value);
         }
-        self.depth -= 1;
         Ok(values[&graph.root()].clone())
     }
 
     fn instruction(&mut self, computation: CompId, id: InstrId, operands: &[Value]) -> Result<Value> {
-        self.visited += 1;
-        if self.visited > MAX_INSTRUCTIONS {
-            return Err(Error::resource_exhausted(format!(
-                "the program has more than {MAX_INSTRUCTIONS} instructions in nested calls"
-            )));
-        }
         let instruction = &self.source[computation][id];
         match instruction.op() {
             Op::CustomCall(call) if call.target == target::GROUP => {
@@ -129,7 +108,9 @@ impl<'m> Rewriter<'m> {
             }
             Op::CustomCall(call) if says_only(&call.target) || is_edge(&call.target) => {
                 match sdy::role(self.source, computation, id)? {
-                    Some(Role::GlobalToLocal(edge)) => self.enter(&edge, operands),
+                    Some(Role::GlobalToLocal(edge)) => {
+                        self.enter(&edge, &self.source[computation].operand_shapes(id), operands)
+                    }
                     Some(Role::LocalToGlobal(edge)) => self.leave(&edge, instruction.shape(), operands),
                     Some(Role::Constraint(sharding) | Role::Reshard(sharding) | Role::FunctionResult(sharding)) => {
                         self.constrain(&sharding, instruction.shape(), operands)
@@ -168,11 +149,11 @@ impl<'m> Rewriter<'m> {
         let mut place = common(operands.iter().flat_map(|operand| &operand.places))?;
         let mut shape = instruction.shape().clone();
         match &place {
-            Place::Same if is_of_device && (is_id(&op) || ends_in_boundary(&self.source[computation], id)) => {
-                place = Place::Local;
-            }
             Place::Same if is_of_device => {
-                return Err(Error::unimplemented("its effect does not belong to a manual computation"));
+                if !is_id(&op) && edge_of_results(self.source, computation, id)?.is_none() {
+                    return Err(Error::unimplemented("its effect does not belong to a manual computation"));
+                }
+                place = Place::Local;
             }
             Place::Part(_) if is_of_device => {
                 return Err(Error::unimplemented("it has an effect on a global value, which needs a partitioner"));
@@ -216,38 +197,21 @@ impl<'m> Rewriter<'m> {
         places.collect()
     }
 
-    /// Enters a manual computation: the parts of global values are its values.
-    fn enter(&mut self, edge: &ManualEdge, operands: &[Value]) -> Result<Value> {
+    /// Enters a manual computation: the parts of global values of these shapes are its values.
+    fn enter(&mut self, edge: &ManualEdge, shapes: &[&Shape], operands: &[Value]) -> Result<Value> {
         self.check_axes(edge)?;
         let mut ids = Vec::with_capacity(operands.len());
-        for (operand, sharding) in operands.iter().zip(&edge.shardings) {
-            let id = operand.id;
-            let array = self.target[self.at][id].shape().as_array().cloned();
-            let id = match (array, &operand.places[..]) {
-                (None, _) => id,
-                (Some(_), [Place::Local]) => {
-                    return Err(Error::unimplemented("a manual computation inside of another one"));
+        for ((operand, shape), sharding) in operands.iter().zip(shapes).zip(&edge.shardings) {
+            ids.push(match shape.as_array() {
+                Some(array) => {
+                    let split = self.split(Some(sharding), array)?;
+                    self.converted(operand, &split)?
                 }
-                (Some(_), [Place::Part(own)]) if !own.is_replicated() => {
-                    // The part determines the size of the whole.
-                    let sizes = self.target[self.at][id].shape().expect_array()?;
-                    let dims: Vec<usize> = sizes.dims().iter().zip(&own.tiles.grid.dims).map(|(a, b)| a * b).collect();
-                    let whole = ArrayShape::new(sizes.element_type(), dims);
-                    if *own != self.split(Some(sharding), &whole)? {
-                        return Err(Error::unimplemented("it takes a value in another split"));
-                    }
-                    id
-                }
-                (Some(whole), _) => self.take_part(id, &whole, sharding)?,
-            };
-            ids.push(id);
+                None => operand.id,
+            });
         }
         let places = vec![Place::Local; ids.len()];
-        let id = match ids[..] {
-            [id] => id,
-            _ => self.inserter().tuple(&ids)?,
-        };
-        Ok(Value { id, places })
+        Ok(Value { id: self.packed(&ids)?, places })
     }
 
     /// Leaves a manual computation: its values are parts of global values.
@@ -264,48 +228,47 @@ impl<'m> Rewriter<'m> {
             });
         }
         let ids: Vec<InstrId> = operands.iter().map(|operand| operand.id).collect();
-        let id = match ids[..] {
-            [id] => id,
-            _ => self.inserter().tuple(&ids)?,
-        };
-        Ok(Value { id, places })
+        Ok(Value { id: self.packed(&ids)?, places })
+    }
+
+    /// Returns a single value as it is, and several as a tuple.
+    fn packed(&mut self, ids: &[InstrId]) -> Result<InstrId> {
+        match *ids {
+            [id] => Ok(id),
+            _ => self.inserter().tuple(ids),
+        }
     }
 
     /// Applies a sharding that a global value must have. Values of a device have none.
     fn constrain(&mut self, sharding: &TensorSharding, shape: &Shape, operands: &[Value]) -> Result<Value> {
         let value = only(operands)?;
-        let (Some(array), [place @ (Place::Part(_) | Place::Same)]) = (shape.as_array(), &value.places[..]) else {
+        let (Some(array), [Place::Part(_) | Place::Same]) = (shape.as_array(), &value.places[..]) else {
             return Ok(value);
         };
         let wanted = self.split(Some(sharding), array)?;
-        let asks_nothing = wanted.is_replicated() && sharding.dims.iter().all(|dim| dim.is_open);
-        match place {
-            Place::Part(own) if *own == wanted || asks_nothing => Ok(value),
-            Place::Part(own) if !own.is_replicated() => {
-                Err(Error::unimplemented("the value is converted to another split, which needs a partitioner"))
-            }
-            _ if wanted.is_replicated() => Ok(value),
-            _ => {
-                let id = wanted.part_of_replicated(&mut self.inserter(), value.id)?;
-                Ok(Value { id, places: vec![Place::Part(wanted)] })
-            }
+        if wanted.is_replicated() && sharding.dims.iter().all(|dim| dim.is_open) {
+            return Ok(value);
         }
+        Ok(Value { id: self.converted(&value, &wanted)?, places: vec![Place::Part(wanted)] })
     }
 
-    /// Emits the part that the device has of a replicated value.
-    fn take_part(&mut self, id: InstrId, whole: &ArrayShape, sharding: &TensorSharding) -> Result<InstrId> {
-        let split = self.split(Some(sharding), whole)?;
-        if split.is_replicated() { Ok(id) } else { split.part_of_replicated(&mut self.inserter(), id) }
+    /// Returns the part of a global array that the device has in a split.
+    fn converted(&mut self, value: &Value, wanted: &Split) -> Result<InstrId> {
+        match &value.places[..] {
+            [Place::Local] => Err(Error::unimplemented("a manual computation inside of another one")),
+            [Place::Part(own)] if **own == *wanted => Ok(value.id),
+            [Place::Part(own)] if !own.is_replicated() => {
+                Err(Error::unimplemented("a value is converted to another split, which needs a partitioner"))
+            }
+            _ if wanted.is_replicated() => Ok(value.id),
+            _ => wanted.part_of_replicated(&mut self.inserter(), value.id),
+        }
     }
 
     /// Returns an error unless a boundary covers all axes of a mesh of all devices.
     fn check_axes(&self, edge: &ManualEdge) -> Result<()> {
         for sharding in &edge.shardings {
-            let mesh = match &sharding.mesh {
-                MeshName::Inline(mesh) => Some(mesh),
-                MeshName::Named(name) => self.meshes.0.get(name),
-            };
-            let mesh = mesh.ok_or_else(|| Error::invalid_argument(format!("there is no mesh of {sharding}")))?;
+            let mesh = self.meshes.get(&sharding.mesh)?;
             let is_manual = |(name, size): &(String, usize)| *size == 1 || edge.manual_axes.contains(name);
             if mesh.device_count()? != self.devices || !mesh.axes.iter().all(is_manual) {
                 return Err(Error::unimplemented("a manual computation over some of the axes needs a partitioner"));
@@ -326,22 +289,6 @@ fn only(operands: &[Value]) -> Result<Value> {
 /// Whether an operation returns the number of a device, without an effect.
 fn is_id(op: &Op) -> bool {
     matches!(op, Op::Collective(Collective::PartitionId | Collective::ReplicaId))
-}
-
-/// Whether a value leaves a manual computation: it reaches a boundary, possibly through annotations and tuples.
-fn ends_in_boundary(graph: &Computation, id: InstrId) -> bool {
-    let mut next = vec![id];
-    while let Some(id) = next.pop() {
-        for &user in graph[id].users() {
-            match graph[user].op() {
-                Op::CustomCall(call) if is_edge(&call.target) => return true,
-                Op::CustomCall(call) if says_only(&call.target) => next.push(user),
-                Op::GetTupleElement(_) => next.push(user),
-                _ => {}
-            }
-        }
-    }
-    false
 }
 
 fn is_boundary(op: &Op) -> bool {

@@ -8,6 +8,8 @@ use xla_hlo::{CompId, Error, Module, Result};
 ///
 /// Thirty functions that each call the previous one twice would expand to a billion instructions.
 pub(crate) const MAX_INSTRUCTIONS: usize = 1 << 18;
+/// Maximum depth of the nested calls that a rewrite follows by recursion.
+const MAX_DEPTH: usize = 128;
 
 /// Number of instructions of a module while a pass copies computations.
 pub(crate) struct Growth {
@@ -62,4 +64,26 @@ pub(crate) fn expanded_sizes(module: &Module, follows: impl Fn(CallContext) -> b
         sizes[id] = callees.map(|callee| sizes[callee]).fold(module[id].len(), usize::saturating_add);
     }
     sizes
+}
+
+/// Returns an error if inlining each call of some computations would nest calls too deeply, or grow the entry beyond
+/// [`MAX_INSTRUCTIONS`].
+pub(crate) fn check_inlining(module: &Module, is_inlined: impl Fn(CompId) -> bool) -> Result<()> {
+    let mut sizes = SecondaryMap::new((0usize, 0usize));
+    for id in module.post_order() {
+        let callees = module[id].iter().flat_map(|(_, instruction)| instruction.op().called_computations());
+        sizes[id] =
+            callees.filter(|&callee| is_inlined(callee)).fold((module[id].len(), 1), |(size, depth), callee| {
+                let (inner, levels) = sizes[callee];
+                (size.saturating_add(inner), depth.max(levels + 1))
+            });
+    }
+    let (size, depth) = sizes[module.entry_id()];
+    if depth > MAX_DEPTH {
+        return Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep")));
+    }
+    match size > MAX_INSTRUCTIONS.max(module.instruction_count()) {
+        true => Err(exceeded(&format!("inlining the calls in {}", module.entry().name()))),
+        false => Ok(()),
+    }
 }

@@ -62,3 +62,38 @@ fn programs_of_each_device_agree_with_the_joined_program() {
         insta::assert_snapshot!("localize", report);
     });
 }
+
+/// Functions around a manual computation that each call the previous one twice.
+fn nested_calls(levels: usize) -> String {
+    let edge = |name: &str, side: &str| {
+        format!(
+            r##"custom_call_target="xla.sdy.{name}", custom_call_has_side_effect=true, frontend_attributes={{xla.sdy.{side}_shardings="#sdy.sharding_per_value<[<@mesh, [{{}}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{{\"x\"}}>"}}"##
+        )
+    };
+    let (enter, leave) = (edge("GlobalToLocalShape", "in"), edge("LocalToGlobalShape", "out"));
+    let mut text = format!(
+        r##"HloModule m, num_partitions=2, frontend_attributes={{xla.sdy.meshes="{{mesh = #sdy.mesh<[\"x\"=2]>}}"}}
+f0 {{ x = f32[4] parameter(0)
+ l = f32[4] custom-call(x), {enter}
+ ROOT g = f32[4] custom-call(l), {leave} }}
+"##
+    );
+    for level in 1..=levels {
+        let (name, before) = (format!("f{level}"), format!("f{}", level - 1));
+        writeln!(text, "{name} {{ x = f32[4] parameter(0)\n y = f32[4] call(x), to_apply={before}").unwrap();
+        writeln!(text, " ROOT z = f32[4] call(y), to_apply={before} }}").unwrap();
+    }
+    text + &format!("ENTRY main {{ x = f32[4] parameter(0)\n ROOT y = f32[4] call(x), to_apply=f{levels} }}")
+}
+
+#[test]
+fn nested_calls_around_manual_computations_are_limited() {
+    let parsed = |levels| VerifiedModule::new(text::parse_module(&nested_calls(levels)).unwrap()).unwrap();
+    let few = parsed(3);
+    assert!(localize(&few).is_ok() && join_devices(&few).is_ok());
+    for (levels, message) in [(60, "makes more than 262144 instructions"), (130, "more than 128 levels deep")] {
+        let module = parsed(levels);
+        let errors = [localize(&module).unwrap_err(), join_devices(&module).unwrap_err()];
+        assert!(errors.iter().all(|error| error.to_string().contains(message)), "{errors:?}");
+    }
+}
