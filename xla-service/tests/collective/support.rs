@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use xla_hlo::{ElementType, Result, Scalar};
 use xla_service::CancelToken;
@@ -9,6 +10,9 @@ use xla_service::collective::{
     CliqueKey, CollectiveCall, CollectiveEngine, CollectiveSpec, InProcess, InstructionKey, MemberArguments, RunKey,
     Source, Target,
 };
+
+/// Longest time between a failure and the end of all members on a loaded machine, a quarter of the default time-out.
+pub const PROMPT: Duration = Duration::from_secs(10);
 
 /// Generator of pseudo-random numbers (splitmix64).
 pub struct Random(pub u64);

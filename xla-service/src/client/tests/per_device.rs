@@ -195,7 +195,8 @@ fn a_device_that_fails_ends_the_others_with_its_error() {
                 let place = format!("platform interpreter, device {bad} (replica {bad}, partition 0): ");
                 assert!(error.starts_with(&place) && error.contains("thirteen"), "{error}");
             }
-            assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+            // A quarter of the default time-out of collectives.
+            assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
         }
     }
     // The client is usable afterwards.
