@@ -54,39 +54,12 @@ fn check(
 }
 
 /// Runs a pass until a fixpoint; returns whether it changed anything.
-fn at_rest(name: &str, profile: &TargetProfile, module: &mut Module) -> Result<bool> {
+pub fn at_rest(name: &str, profile: &TargetProfile, module: &mut Module) -> Result<bool> {
     let alone = Pipeline::fixed_point("alone", MOST_RUNS).boxed(registry::pass(name)?);
     let options = PassOptions { verify: true, ..PassOptions::default() };
     let report = alone.run(module, &PassContext::new(profile).with_options(options))?;
     match report.unfinished.is_empty() {
         true => Ok(report.is_changed()),
         false => Err(Error::internal(format!("it still changes something in run {MOST_RUNS}:\n{module}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use xla_hlo::text::parse_module;
-
-    use super::*;
-
-    const TEXT: &str = "ENTRY main { x = f32[4] parameter(0)\n d = f32[4] cosine(x)\n ROOT y = f32[4] negate(x) }";
-
-    #[test]
-    fn a_pass_runs_until_it_has_nothing_to_do() {
-        let mut module = parse_module(TEXT).unwrap();
-        assert!(at_rest("dead-code", &TargetProfile::able(), &mut module).unwrap());
-        assert_eq!(module.entry().len(), 2);
-        assert!(!at_rest("dead-code", &TargetProfile::able(), &mut module).unwrap());
-    }
-
-    #[test]
-    fn passes_that_want_others_in_front_say_so() {
-        let mut module = parse_module(TEXT).unwrap();
-        let schedule = at_rest("schedule", &TargetProfile::able(), &mut module);
-        assert!(schedule.is_ok(), "{schedule:?}");
-        let shared = include_str!("programs/passes_that_want_others_in_front_say_so.hlo");
-        let refused = at_rest("schedule", &TargetProfile::able(), &mut parse_module(shared).unwrap());
-        assert!(matches!(refused, Err(Error::FailedPrecondition(_))), "{refused:?}");
     }
 }

@@ -12,7 +12,7 @@ pub mod coverage;
 pub mod cross;
 mod data;
 pub mod differential;
-mod each_pass;
+pub mod each_pass;
 pub mod generate;
 pub mod isolated;
 pub mod multi_device;

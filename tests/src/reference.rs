@@ -84,23 +84,3 @@ fn names(types: &[ElementType]) -> String {
     }
     types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_family_and_operation_has_its_place() {
-        let page = page();
-        for opcode in Opcode::ALL {
-            assert!(page.contains(&format!("### `{}`\n", opcode.name())), "{opcode}");
-        }
-    }
-
-    #[test]
-    fn the_book_has_the_page_as_it_is() {
-        let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/operations.md");
-        let text = std::fs::read_to_string(book).unwrap();
-        assert!(text == page(), "docs/src/operations.md is out of date: run `cargo xtask book`");
-    }
-}

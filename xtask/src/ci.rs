@@ -85,7 +85,17 @@ fn steps_from(name: Option<&str>) -> Result<&'static [Step]> {
 }
 
 fn clippy() -> Result<()> {
-    run_program(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
+    run_program(cargo(&[
+        "clippy",
+        "--workspace",
+        "--lib",
+        "--bins",
+        "--tests",
+        "--examples",
+        "--",
+        "--deny",
+        "warnings",
+    ]))?;
     // The build that runs programs for GPUs without LLVM.
     run_program(cargo(&[
         "clippy",

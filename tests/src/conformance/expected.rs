@@ -14,17 +14,22 @@ pub struct Expected {
 
 /// Line of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ExpectedFailure {
+pub struct ExpectedFailure {
+    /// Number of the line, from 1.
     pub number: usize,
+    /// Identifier of a case, or a prefix of identifiers that ends with `*`.
     pub pattern: String,
+    /// Text after the colon.
     pub reason: String,
 }
 
 impl ExpectedFailure {
+    /// Returns whether the pattern matches the identifier of a case.
     pub fn fits(&self, id: &str) -> bool {
         self.prefix().map_or(self.pattern == id, |prefix| id.starts_with(prefix))
     }
 
+    /// Returns the pattern without its `*`, if it ends with one.
     pub fn prefix(&self) -> Option<&str> {
         self.pattern.strip_suffix('*')
     }
@@ -51,28 +56,11 @@ impl Expected {
     }
 
     /// Returns the first line that matches a case.
-    pub(super) fn line(&self, id: &str) -> Option<&ExpectedFailure> {
+    pub fn line(&self, id: &str) -> Option<&ExpectedFailure> {
         self.lines.iter().find(|line| line.fits(id))
     }
 
     pub(super) fn lines(&self) -> &[ExpectedFailure] {
         &self.lines
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_ids_or_prefixes_with_a_reason() {
-        let expected = Expected::parse("# not yet\n\n2/fft/* : no FFT unit\n4/models/gpt : too large\n").unwrap();
-        assert_eq!(expected.line("2/fft/c64").unwrap().reason, "no FFT unit");
-        assert_eq!(expected.line("4/models/gpt").unwrap().number, 4);
-        assert!(expected.line("4/models/gpt2").is_none());
-        for bad in ["2/fft/*", "2/fft/* :", ": why", "2/a b : why"] {
-            let error = Expected::parse(bad).unwrap_err();
-            assert!(error.message().starts_with("line 1 of the expected failures"), "{error}");
-        }
     }
 }

@@ -36,8 +36,6 @@ mod one;
 mod pseudo;
 mod report;
 mod run;
-#[cfg(test)]
-mod tests;
 mod workers;
 
 use std::io::{BufRead, Write};
@@ -46,7 +44,7 @@ use std::time::Duration;
 use xla::{PlatformRegistry, Result};
 
 pub use case::{Case, Level};
-pub use expected::Expected;
+pub use expected::{Expected, ExpectedFailure};
 pub use faulty::FaultyPlatform;
 pub(crate) use levels::program_files;
 pub use pseudo::{compiled, optimized};

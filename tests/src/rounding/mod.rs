@@ -9,8 +9,6 @@ mod elementwise;
 mod interpret;
 mod movement;
 mod sums;
-#[cfg(test)]
-mod tests;
 
 use xla::compare::Tolerance;
 use xla::{Error, Result};
@@ -18,8 +16,8 @@ use xla_hlo::{ArrayShape, ElementType, Literal, Module, Scalar, Shape};
 
 use crate::generate::{epsilon, least};
 
-/// Both implementations may deviate by the bound.
-const SIDES: f64 = 2.0;
+/// Number of implementations that may each deviate by the bound.
+pub const SIDES: f64 = 2.0;
 
 /// Array with a bound on the error of each element.
 #[derive(Clone, Debug)]
@@ -193,7 +191,7 @@ fn wide(ty: ElementType) -> ElementType {
 }
 
 /// Returns element `i` as a number; the magnitude for complex types.
-pub(crate) fn number(literal: &Literal, i: usize) -> f64 {
+pub fn number(literal: &Literal, i: usize) -> f64 {
     match literal.get(i) {
         Scalar::Pred(value) => f64::from(u8::from(value)),
         Scalar::Signed(value) => value as f64,

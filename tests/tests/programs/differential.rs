@@ -17,7 +17,7 @@ use xla_tests::generate::Family;
 use xla_tests::program::Program;
 
 /// Number of programs of each family.
-const GRAPHS: u64 = 200;
+const GRAPHS: u64 = 120;
 /// Number of further programs of each family for the sanitizing mode.
 const SANITIZED: u64 = 40;
 /// Maximum number of failures that are shrunk.

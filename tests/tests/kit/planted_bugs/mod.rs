@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use xla::PlatformRegistry;
 
-use super::{Expected, Level, Outcome, Report, Suite};
+use xla_tests::conformance::{Expected, Level, Outcome, Report, Suite};
+
 use device::Bug;
 
 fn registry(bug: Bug) -> PlatformRegistry {
@@ -94,7 +95,8 @@ fn declared_failures_are_no_failures() {
     let report = declared("2/floor/* : no floor yet");
     assert!(report.passed(), "{}", report.text());
     let table = report.matrix.as_ref().unwrap();
-    let expected = table.cells().filter(|(.., status)| matches!(status, crate::coverage::Status::Expected(_))).count();
+    let expected =
+        table.cells().filter(|(.., status)| matches!(status, xla_tests::coverage::Status::Expected(_))).count();
     let failed = report.results.iter().filter(|result| matches!(result.outcome, Outcome::Expected { .. })).count();
     assert!(expected > 5 && expected == failed);
     assert!(report.html().contains("no floor yet") && report.json().contains("no floor yet"));
@@ -118,10 +120,14 @@ fn stale_declarations_are_failures() {
 
 #[test]
 fn identifiers_are_unique_and_begin_with_their_level() {
-    let cases = Suite::new(&registry(Bug::None), "bench").cases();
-    let ids: std::collections::BTreeSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
-    assert_eq!(ids.len(), cases.len());
-    assert!(cases.iter().all(|case| case.id.starts_with(&format!("{}/", case.level.number()))));
+    let cases = |levels: &[Level]| suite(Bug::None, levels, "").cases();
+    let all = cases(&Level::ALL);
+    let ids: std::collections::BTreeSet<&str> = all.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!(ids.len(), all.len());
+    for level in Level::ALL {
+        let begin = format!("{}/", level.number());
+        assert!(cases(&[level]).iter().all(|case| case.id.starts_with(&begin)), "{begin}");
+    }
     assert!(ids.contains("2/add/bf16") && ids.contains("4/models/gpt_forward"));
 }
 

@@ -1,11 +1,12 @@
 //! Bounds computed by hand, and bounds of all idioms against the programs in a wider type.
 
+use xla::compare::Tolerance;
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
-use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
+use xla_hlo::{ArrayShape, ElementType, Error, Literal, Module, Result, Scalar, VerifiedModule};
 
-use super::*;
-use crate::generate::{Idiom, Random, Temper, idioms};
+use xla_tests::generate::{Idiom, Random, Temper, epsilon, idioms};
+use xla_tests::rounding::{MeasuredResult, SIDES, measure, number};
 
 /// Error of one rounding of an `f32` of magnitude 1, as the analysis counts it.
 const EPSILON: f64 = f32::EPSILON as f64;
