@@ -18,6 +18,7 @@ evaluates, and the operation to lower next.
 
   --level N[,N]    only these levels
   --filter TEXT    only cases whose identifier contains TEXT
+  --shard K/N      one of N disjoint parts of the cases, such as 1/2
   --report FORM    text, html (a page, target/conformance-NAME.html) or json
   --output FILE    file of the report
   --expected FILE  the expected failures (expected-failures.txt of the backend's crate, if there is one)
@@ -41,8 +42,18 @@ NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evalu
 ";
 
 /// Options with a value that are handed on to `xla-tests conformance`.
-const HANDED_ON: &[&str] =
-    &["--level", "--filter", "--report", "--output", "--generated", "--jobs", "--workers", "--patience", "--log"];
+const HANDED_ON: &[&str] = &[
+    "--level",
+    "--filter",
+    "--shard",
+    "--report",
+    "--output",
+    "--generated",
+    "--jobs",
+    "--workers",
+    "--patience",
+    "--log",
+];
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let path: Option<PathBuf> = args.opt_value_from_str("--path")?;
@@ -98,29 +109,31 @@ pub fn run(mut args: Arguments) -> Result<()> {
 const TARGET_CPUS: &[&str] = &["v1", "v2", "v3", "v4", "znver4", "znver5", "sapphirerapids"];
 
 /// Levels 2, 3 and 5 with code for the registers that processors of the last twenty years differ in, but for this
-/// machine's own, which all other tests run.
+/// machine's own, which all other tests run. Each processor has its share of the cases.
 pub fn other_processors() -> Result<()> {
-    match other_levels() {
-        Some(levels) => {
-            let words = ["--quick", "--sanitize"].map(str::to_owned);
-            on_target_cpus(&tests_command("cpu")?, "cpu", levels, &words)
-        }
-        None => {
-            println!("code generation pretends to be other processors on x86-64 alone");
-            Ok(())
-        }
+    let levels = other_levels();
+    if levels.is_empty() {
+        println!("code generation pretends to be other processors on x86-64 alone");
+        return Ok(());
     }
+    let tests = tests_command("cpu")?;
+    for (index, level) in levels.iter().enumerate() {
+        let shard = format!("{}/{}", index + 1, levels.len());
+        let words = ["--quick", "--sanitize", "--shard", &shard].map(str::to_owned);
+        on_target_cpus(&tests, "cpu", level, &words)?;
+    }
+    Ok(())
 }
 
 #[cfg(target_arch = "x86_64")]
-fn other_levels() -> Option<&'static str> {
+fn other_levels() -> &'static [&'static str] {
     // A machine with AVX-512 has level 4 and can run code for level 3; other machines have level 3.
-    Some(if is_x86_feature_detected!("avx512vl") { "v1,v3" } else { "v1" })
+    if is_x86_feature_detected!("avx512vl") { &["v1", "v3"] } else { &["v1"] }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn other_levels() -> Option<&'static str> {
-    None
+fn other_levels() -> &'static [&'static str] {
+    &[]
 }
 
 /// The suite with code for each of some processors.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use xla_tests::conformance::{CaseResult, Expected, Level, Observer, PATIENCE, Suite};
+use xla_tests::conformance::{CaseResult, Expected, Level, Observer, PATIENCE, Shard, Suite};
 
 use super::Outcome;
 use super::target::TargetArguments;
@@ -25,6 +25,9 @@ pub struct Arguments {
     /// Only cases whose identifier contains this.
     #[arg(long, default_value = "")]
     filter: String,
+    /// One of N disjoint parts of the cases, such as 1/2.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
     /// Format of the report
     #[arg(long, value_enum, default_value = "text")]
     report: Form,
@@ -132,6 +135,9 @@ fn suite(arguments: &Arguments) -> Result<Suite, Box<dyn std::error::Error>> {
     suite = suite.patience(Duration::from_secs_f64(arguments.patience));
     if workers > 0 {
         suite = suite.workers(serving()?);
+    }
+    if let Some(shard) = arguments.shard {
+        suite = suite.shard(shard);
     }
     if !arguments.level.is_empty() {
         suite = suite.levels(&arguments.level);

@@ -36,6 +36,7 @@ mod one;
 mod pseudo;
 mod report;
 mod run;
+mod shard;
 mod workers;
 
 use std::io::{BufRead, Write};
@@ -49,6 +50,7 @@ pub use faulty::FaultyPlatform;
 pub(crate) use levels::program_files;
 pub use pseudo::{compiled, optimized};
 pub use report::{CaseResult, Lowering, Outcome, Report};
+pub use shard::Shard;
 
 /// Default number of generated programs of each family: 440 in all.
 const GENERATED: u64 = 40;
@@ -64,6 +66,7 @@ pub struct Suite {
     platform: String,
     levels: Vec<Level>,
     filter: String,
+    shard: Option<Shard>,
     expected: Expected,
     corpus: Option<Vec<String>>,
     generated: Option<u64>,
@@ -98,6 +101,7 @@ impl Suite {
             platform: platform.to_string(),
             levels: Level::ALL.to_vec(),
             filter: String::new(),
+            shard: None,
             expected: Expected::default(),
             corpus: None,
             generated: None,
@@ -119,6 +123,13 @@ impl Suite {
     #[must_use]
     pub fn filter(mut self, filter: impl Into<String>) -> Suite {
         self.filter = filter.into();
+        self
+    }
+
+    /// Selects one of several parts of the cases.
+    #[must_use]
+    pub fn shard(mut self, shard: Shard) -> Suite {
+        self.shard = Some(shard);
         self
     }
 
@@ -180,8 +191,13 @@ impl Suite {
     /// Returns the cases that would run.
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = self.listed();
-        cases.retain(|case| case.id.contains(&self.filter));
+        cases.retain(|case| self.selects(&case.id));
         cases
+    }
+
+    /// Returns whether the filter and the shard select a case.
+    fn selects(&self, id: &str) -> bool {
+        id.contains(&self.filter) && self.shard.is_none_or(|shard| shard.has(id))
     }
 
     /// Runs the suite. Returns an error if the platform does not exist, or if the filter leaves no case; everything
@@ -190,7 +206,7 @@ impl Suite {
         run::run(self, observer)
     }
 
-    /// Returns the cases of the selected levels, regardless of the filter.
+    /// Returns the cases of the selected levels, regardless of filter and shard.
     fn listed(&self) -> Vec<Case> {
         let sizes = levels::Sizes {
             corpus: self.corpus.clone(),

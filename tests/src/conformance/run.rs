@@ -20,7 +20,7 @@ pub(super) fn run(suite: &Suite, observer: &mut dyn Observer) -> Result<Report> 
     let (listed, cases): (Vec<String>, Vec<Arc<Case>>) = {
         let all = suite.listed();
         let ids = all.iter().map(|case| case.id.clone()).collect();
-        (ids, all.into_iter().filter(|case| case.id.contains(&suite.filter)).map(Arc::new).collect())
+        (ids, all.into_iter().filter(|case| suite.selects(&case.id)).map(Arc::new).collect())
     };
     if cases.is_empty() && !suite.filter.is_empty() {
         let example = "cases are called like 5/idioms/softmax/f32/1x1000";

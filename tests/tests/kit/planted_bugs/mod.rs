@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use xla::PlatformRegistry;
 
-use xla_tests::conformance::{Expected, Level, Outcome, Report, Suite};
+use xla_tests::conformance::{Expected, Level, Outcome, Report, Shard, Suite};
 
 use device::Bug;
 
@@ -129,6 +129,26 @@ fn identifiers_are_unique_and_begin_with_their_level() {
         assert!(cases(&[level]).iter().all(|case| case.id.starts_with(&begin)), "{begin}");
     }
     assert!(ids.contains("2/add/bf16") && ids.contains("4/models/gpt_forward"));
+}
+
+#[test]
+fn each_case_is_in_one_shard() {
+    let shards = ["1/3", "2/3", "3/3"].map(|text| text.parse::<Shard>().unwrap());
+    let cases = suite(Bug::None, &[Level::Operations], "").cases();
+    let mut counts = [0; 3];
+    for case in &cases {
+        let having = [0, 1, 2].into_iter().filter(|&i| shards[i].has(&case.id));
+        let having: Vec<usize> = having.collect();
+        assert_eq!(having.len(), 1, "{}", case.id);
+        counts[having[0]] += 1;
+    }
+    assert!(counts.iter().all(|&count| count > cases.len() / 4), "{counts:?}");
+    let selected = suite(Bug::None, &[Level::Operations], "2/add/").shard(shards[0]).cases();
+    assert!(selected.iter().all(|case| shards[0].has(&case.id) && case.id.contains("2/add/")));
+    assert!((1..10).contains(&selected.len()), "{}", selected.len());
+    for text in ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3"] {
+        assert!(text.parse::<Shard>().unwrap_err().contains("K/N"), "{text}");
+    }
 }
 
 #[test]
