@@ -1,14 +1,17 @@
 //! `cargo xtask ci`: everything a change must pass, quickest answers first.
 
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use pico_args::Arguments;
 
-use crate::shell::{cargo, run as run_program};
+use crate::shell::{cargo, line, program, run as run_program};
 use crate::{
-    book, corpus, downstream, examples, finish, gpu_report, packages, ptxas, simulated_gpu, test, test_backend, tidy,
-    wheel,
+    book, build, corpus, downstream, examples, finish, gpu_report, packages, ptxas, simulated_gpu, test, test_backend,
+    tidy, wheel,
 };
 
 pub const HELP: &str = "\
@@ -18,7 +21,8 @@ around compiled programs, kernels on a simulated GPU, the bundle for machines wi
 and the corpus on every platform. Stops at the first step that fails. Programs are built for release, or in the Cargo profile that the
 variable XTASK_PROFILE names.
 
-  --from STEP     only this step and those after it, such as rustdoc or \"simulated gpu\"
+  --from STEP     only this step and those after it, such as rustdoc or \"simulated gpu\". The steps wheel, cross, ptxas and
+                  gpu bundle run in this order beside those that follow the tests
   --without-kit   leaves the conformance kit of the template out of the tests, for a caller that runs it on a copy of the template
 ";
 
@@ -46,27 +50,94 @@ const STEPS: &[Step] = &[
     ("book", |_| book::build()),
     ("downstream", |_| downstream::check()),
     ("other processors", |_| test_backend::other_processors()),
-    ("cross", |_| test::cross_if_possible()),
     ("examples", |_| examples::check()),
     ("simulated gpu", |_| simulated_gpu::check(&test_backend::tests_command("gpu")?)),
+    ("corpus", |_| corpus::own(&corpus::Selection::default())),
+];
+
+/// Last step before [`BESIDE`] begins.
+const LAST_ALONE: &str = "test";
+
+/// Steps that one process runs, in order, beside the steps after [`LAST_ALONE`]: they wait for linkers, downloads, Python
+/// and emulators more than they use all cores.
+const BESIDE: &[Step] = &[
+    ("wheel", |_| wheel::check()),
+    ("cross", |_| test::cross_if_possible()),
     ("ptxas", |_| ptxas::quick_if_possible()),
     ("gpu bundle", |_| gpu_report::check()),
-    ("wheel", |_| wheel::check()),
-    ("corpus", |_| corpus::own(&corpus::Selection::default())),
 ];
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let from: Option<String> = args.opt_value_from_str("--from")?;
-    let skipped: &[&str] = if args.contains("--without-kit") { &[TIDY, KIT] } else { &[TIDY] };
+    let scope = Scope { skipped: if args.contains("--without-kit") { &[TIDY, KIT] } else { &[TIDY] } };
+    let is_beside = args.contains("--beside");
     finish(args)?;
+    if is_beside {
+        return in_order(BESIDE, &scope);
+    }
+    let name = from.unwrap_or_else(|| STEPS[0].0.to_owned());
+    if let Some(steps) = steps_from(BESIDE, &name) {
+        return in_order(steps, &scope);
+    }
+    let names = || STEPS.iter().chain(BESIDE).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let steps =
+        steps_from(STEPS, &name).with_context(|| format!("there is no step '{name}'; steps are {}", names()))?;
+    let alone = steps.iter().position(|(step, _)| *step == LAST_ALONE).map_or(0, |last| last + 1);
+    in_order(&steps[..alone], &scope)?;
+    let beside = Beside::start()?;
+    in_order(&steps[alone..], &scope)?;
+    beside.finish()
+}
+
+/// Returns the step of a name and those after it.
+fn steps_from(steps: &'static [Step], name: &str) -> Option<&'static [Step]> {
+    steps.iter().position(|(step, _)| *step == name).map(|start| &steps[start..])
+}
+
+/// Runs steps up to the first that fails, and prints how long each took.
+fn in_order(steps: &[Step], scope: &Scope) -> Result<()> {
     let mut times = Vec::new();
-    for (name, step) in steps_from(from.as_deref())? {
+    for (name, step) in steps {
         let start = Instant::now();
-        step(&Scope { skipped }).with_context(|| format!("ci step '{name}'"))?;
+        step(scope).with_context(|| format!("ci step '{name}'"))?;
         times.push(format!("{name} {:.0} s", start.elapsed().as_secs_f64()));
     }
-    println!("\nci: all passed ({})", times.join(", "));
+    if !times.is_empty() {
+        println!("\nci: passed: {}", times.join(", "));
+    }
     Ok(())
+}
+
+/// Process that runs [`BESIDE`]. Its output goes to a file, which is printed at its end.
+struct Beside {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Beside {
+    fn start() -> Result<Beside> {
+        let log = build::target()?.join("ci-beside.log");
+        let file = File::create(&log).with_context(|| log.display().to_string())?;
+        let mut command = program(std::env::current_exe()?, &["ci", "--beside"]);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        println!("\n$ {} > {}", line(&command), log.display());
+        Ok(Beside { process: command.spawn().context("cannot start the steps beside the others")?, log })
+    }
+
+    fn finish(mut self) -> Result<()> {
+        let status = self.process.wait()?;
+        print!("{}", fs::read_to_string(&self.log)?);
+        ensure!(status.success(), "steps beside the others failed, see {}", self.log.display());
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    /// Ends the process if the other steps have failed.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// Installs the packages of the build, and starts to install packages of later steps.
@@ -74,14 +145,6 @@ fn setup() -> Result<()> {
     packages::ensure()?;
     packages::start_ensure_cross();
     Ok(())
-}
-
-/// Returns all steps, or the step of a name and those after it.
-fn steps_from(name: Option<&str>) -> Result<&'static [Step]> {
-    let Some(name) = name else { return Ok(STEPS) };
-    let names = || STEPS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let start = STEPS.iter().position(|(step, _)| *step == name);
-    Ok(&STEPS[start.with_context(|| format!("there is no step '{name}'; steps are {}", names()))?..])
 }
 
 fn clippy() -> Result<()> {
