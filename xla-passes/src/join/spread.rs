@@ -2,7 +2,9 @@
 
 use xla_hlo::ops::{BinaryOp, Slice, SliceRange};
 use xla_hlo::sdy::Reduction;
-use xla_hlo::{ArrayShape, ElementKind, Error, InstrId, LeafSharding, Result, ShardingKind, SubgroupKind, multi_index};
+use xla_hlo::{
+    ArrayShape, Dynamism, ElementKind, Error, InstrId, LeafSharding, Result, ShardingKind, SubgroupKind, multi_index,
+};
 
 use crate::rewrite::builder::Inserter;
 
@@ -63,6 +65,9 @@ impl Tiles {
                 "a dimension of {size} elements at the entry cannot be split into {parts} equal parts"
             )));
         }
+        if let Some(d) = (0..shape.rank()).find(|&d| dims[d] > 1 && shape.dynamism(d) != Dynamism::Static) {
+            return Err(Error::unimplemented(format!("dimension {d} of dynamic size is split over the devices")));
+        }
         let is_operand = |d: usize| tiled.last_tile_dims.get(d) == Some(&SubgroupKind::Unreduced);
         grid.dims = dims.to_vec();
         grid.operands = (0..rest.len()).filter(|&d| is_operand(d)).map(|d| rest[d]).product();
@@ -94,7 +99,8 @@ impl Grid {
     /// Returns the shape of a part.
     pub fn part_of(&self, shape: &ArrayShape) -> ArrayShape {
         let dims: Vec<usize> = shape.dims().iter().zip(&self.dims).map(|(size, parts)| size / parts).collect();
-        ArrayShape::new(shape.element_type(), dims).with_layout(shape.layout().cloned())
+        let dynamism = (0..shape.rank()).map(|d| shape.dynamism(d)).collect();
+        ArrayShape::new(shape.element_type(), dims).with_dynamism(dynamism).with_layout(shape.layout().cloned())
     }
 
     /// Returns one part of an array. Among parts that are summed, the first one has the value, and the others are zero.

@@ -22,9 +22,10 @@ pub struct Localized {
     pub results: Vec<LeafSharding>,
 }
 
-/// Converts a program on global values to a program of each device, if its global values only enter and leave manual
-/// computations over all axes, or are operands of elementwise operations with equal splits. Supports Shardy's and
-/// GSPMD's spelling of manual computations.
+/// Converts a program on global values to a program of each device, if each device can compute its part of each value
+/// from its parts of the operands: values enter and leave manual computations over all axes, and other operations keep
+/// the dimensions that are split. Supports loops and branches that all devices take together, and Shardy's and GSPMD's
+/// spelling of manual computations.
 ///
 /// Returns `Error::Unimplemented` for a program that needs a partitioner.
 pub fn localize(module: &VerifiedModule) -> Result<Localized> {
@@ -38,12 +39,13 @@ pub fn localize(module: &VerifiedModule) -> Result<Localized> {
     });
     let parameters = parameters.collect::<Result<Vec<_>>>()?;
     let root = rewriter.computation(module.entry_id(), &parameters)?;
-    let results = results(&rewriter, &root, &asked.result)?;
+    let (places, results) = results(&rewriter, &root, &asked.result)?;
+    let root = rewriter.placed(&root, &asked.result, &places)?;
     let layout = ProgramShape {
         parameters: regrouped(&asked.parameters, &arguments.shapes),
         result: regrouped(std::slice::from_ref(&asked.result), &results.shapes).remove(0),
     };
-    let mut target = rewriter.finish(root.id);
+    let mut target = rewriter.finish(root)?;
     set_header(module, &mut target, layout)?;
     let module = VerifiedModule::new(target).context(|| "the program of each device")?;
     Ok(Localized { module, arguments: arguments.shardings, results: results.shardings })
@@ -112,15 +114,16 @@ fn required(module: &Module, number: usize, id: InstrId) -> Result<Option<Tensor
     Ok(None)
 }
 
-/// Checks that the results have the shardings that the program states.
-fn results(rewriter: &Rewriter<'_>, root: &Value, asked: &Shape) -> Result<Arrays> {
+/// Returns the places that the results must have: the stated ones, or their own where the program leaves them open.
+fn results(rewriter: &Rewriter<'_>, root: &Value, asked: &Shape) -> Result<(Vec<Place>, Arrays)> {
     let module = rewriter.source;
     let stated = result_shardings(module)?;
     let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_output;
-    let mut arrays = Arrays::default();
+    let (mut places, mut arrays) = (Vec::with_capacity(root.places.len()), Arrays::default());
     for (number, ((_, leaf), place)) in asked.leaves().into_iter().zip(&root.places).enumerate() {
         let Shape::Array(array) = leaf else {
             arrays.shapes.push(leaf.clone());
+            places.push(place.clone());
             continue;
         };
         // A single flag applies to all results.
@@ -129,14 +132,15 @@ fn results(rewriter: &Rewriter<'_>, root: &Value, asked: &Shape) -> Result<Array
         let wanted = rewriter.split(stated, array)?;
         let split = match place {
             Place::Part(split) if *split == wanted || is_free && stated.is_none() => split,
-            Place::Same if wanted.is_replicated() => &wanted,
+            place if place.is_whole() => &wanted,
             _ => {
                 return Err(Error::unimplemented(format!("result {number} is split in another way than it is stated")));
             }
         };
         arrays.push(split, array);
+        places.push(Place::Part(split.clone()));
     }
-    Ok(arrays)
+    Ok((places, arrays))
 }
 
 /// Sets the header: layouts and aliases refer to the parts.

@@ -3,9 +3,17 @@
 //! ```text
 //! parameter, sharded ─> global to local ─> manual computation ─> local to global ─> result, sharded
 //!        part of a parameter ───────────> manual computation ──────────> part of a result
+//!
+//! calls, boundaries of manual computations                          rewrite.rs
+//! loops, branches: splits of the state as a fixed point             control_flow.rs
+//! other operations on parts: dimensions that they keep, new form    factors.rs, parts.rs
+//! relation of values to those of the original program               place.rs
 //! ```
 
+mod control_flow;
 mod entry;
+mod factors;
+mod parts;
 mod place;
 mod rewrite;
 

@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use xla_hlo::ops::{Collective, Constant, DynamicSlice};
-use xla_hlo::sdy::{Meshes, TensorSharding};
+use xla_hlo::sdy::{Meshes, Reduction, TensorSharding};
 use xla_hlo::{
-    ArrayShape, ElementType, Error, InstrId, LeafSharding, Literal, Result, Scalar, ShardingKind, multi_index,
+    ArrayShape, DeviceList, ElementType, Error, InstrId, LeafSharding, Literal, Op, Result, Scalar, ShardingKind,
+    TiledSharding, multi_index,
 };
 
 use crate::join::entry::in_tiles;
-use crate::join::spread::Tiles;
+use crate::join::spread::{Grid, Tiles};
 use crate::rewrite::builder::Inserter;
 
 /// Value of the new program.
@@ -39,6 +40,15 @@ pub(super) struct Split {
     pub tiles: Tiles,
 }
 
+/// Split of one dimension over the devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Along {
+    /// Number of parts.
+    pub count: usize,
+    /// Number of each partition's part.
+    of_partition: Vec<usize>,
+}
+
 /// Two splits are equal if each device has an equal part.
 impl PartialEq for Split {
     fn eq(&self, other: &Split) -> bool {
@@ -59,8 +69,39 @@ impl Split {
         if matches!(sharding.kind, ShardingKind::Maximal(_)) {
             return Err(Error::unimplemented("a global value is on one device only"));
         }
-        let tiles = Tiles::new(&sharding, reduction, shape, devices)?;
+        let mut tiles = Tiles::new(&sharding, reduction, shape, devices)?;
+        if tiles.grid.operands == 1 {
+            tiles.grid.reduction = Reduction::Sum;
+        }
         Ok(Split { sharding, tiles })
+    }
+
+    /// Computes the split of an array whose dimensions are split independently of each other; `None` if some parts are
+    /// on no device, or on more devices than others. Among `known` splits, an equal one is used.
+    pub fn of_dims(dims: &[Option<Along>], devices: usize, known: &[&Rc<Split>]) -> Option<Rc<Split>> {
+        let counts: Vec<usize> = dims.iter().map(|along| along.as_ref().map_or(1, |along| along.count)).collect();
+        let part = |partition: usize| {
+            let place = dims.iter().flatten().map(|along| (along.count, along.of_partition[partition]));
+            place.fold(0, |number, (count, own)| number * count + own)
+        };
+        let of_partition: Vec<usize> = (0..devices).map(part).collect();
+        let grid = Grid { dims: counts, operands: 1, reduction: Reduction::Sum };
+        let owners = |part: usize| of_partition.iter().filter(|own| **own == part).count();
+        let count = grid.count();
+        if !devices.is_multiple_of(count) || (0..count).any(|part| owners(part) != devices / count) {
+            return None;
+        }
+        let tiles = Tiles { grid, of_partition };
+        let same = known.iter().find(|split| split.tiles == tiles).map(|&split| split.clone());
+        Some(same.unwrap_or_else(|| Rc::new(Split { sharding: tiled(&tiles), tiles })))
+    }
+
+    /// Returns the split along a dimension; `None` if every device has the whole dimension.
+    pub fn along(&self, dimension: usize) -> Option<Along> {
+        let Tiles { grid, of_partition } = &self.tiles;
+        let count = grid.dims[dimension];
+        let own = |part: &usize| multi_index(&grid.dims, part / grid.operands)[dimension];
+        (count > 1).then(|| Along { count, of_partition: of_partition.iter().map(own).collect() })
     }
 
     /// Whether every device has the whole array.
@@ -80,9 +121,20 @@ impl Split {
         }
         let Tiles { grid, of_partition } = &self.tiles;
         let sizes = grid.part_of(at.array(x)?).dims().to_vec();
+        // All parts along new dimensions of a broadcast are equal.
+        if let Op::Broadcast(op) = at.graph()[x].op()
+            && op.dimensions.iter().all(|&d| grid.dims[d] == 1)
+        {
+            let (dimensions, operand) = (op.dimensions.clone(), at.operands(x)[0]);
+            return at.broadcast(operand, &sizes, &dimensions);
+        }
         let partition = at.add(Collective::PartitionId, [])?;
         let mut operands = vec![x];
         for (dim, &size) in sizes.iter().enumerate() {
+            if grid.dims[dim] == 1 {
+                operands.push(at.integer(ElementType::S64, 0)?);
+                continue;
+            }
             let starts = of_partition.iter().map(|&part| (multi_index(&grid.dims, part)[dim] * size) as i64);
             let starts: Vec<Scalar> = starts.map(Scalar::Signed).collect();
             let table = Literal::from_fn(&ArrayShape::new(ElementType::S64, [starts.len()]), |i| starts[i])?;
@@ -94,7 +146,58 @@ impl Split {
     }
 }
 
+/// Returns the sharding of tiles that need no reduction and are each on an equal number of devices.
+fn tiled(tiles: &Tiles) -> LeafSharding {
+    let (count, devices) = (tiles.grid.count(), tiles.of_partition.len());
+    if count == 1 {
+        return LeafSharding::default();
+    }
+    let copies = devices / count;
+    let mut order: Vec<usize> = (0..devices).collect();
+    order.sort_by_key(|&partition| tiles.of_partition[partition]);
+    let devices = match order.is_sorted() {
+        true => DeviceList::Iota { reshape: vec![devices as i64], transpose: Vec::new() },
+        false => DeviceList::Listed(order.into_iter().map(|partition| partition as i64).collect()),
+    };
+    let last = (copies > 1).then_some(copies);
+    let kind = ShardingKind::Tiled(TiledSharding {
+        tile_dims: tiles.grid.dims.iter().copied().chain(last).map(|size| size as i64).collect(),
+        devices,
+        replicate_last: copies > 1,
+        last_tile_dims: Vec::new(),
+    });
+    LeafSharding { kind, ..LeafSharding::default() }
+}
+
 impl Place {
+    /// Returns the split of a global value.
+    pub fn split(&self) -> Option<&Rc<Split>> {
+        match self {
+            Place::Part(split) => Some(split),
+            Place::Same | Place::Local => None,
+        }
+    }
+
+    /// Whether all devices have the same whole value.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Place::Same => true,
+            Place::Local => false,
+            Place::Part(split) => split.is_replicated(),
+        }
+    }
+
+    /// Returns a place that values of both places can be converted to without communication; `None` if there is none.
+    pub fn joined(&self, other: &Place) -> Option<Place> {
+        match (self, other) {
+            (a, b) if a == b || *b == Place::Same => Some(a.clone()),
+            (Place::Same, other) => Some(other.clone()),
+            (Place::Part(a), Place::Part(b)) if b.is_replicated() => Some(Place::Part(a.clone())),
+            (Place::Part(a), Place::Part(b)) if a.is_replicated() => Some(Place::Part(b.clone())),
+            _ => None,
+        }
+    }
+
     /// Whether a value of both places is one of a manual computation, is replicated, or has equal splits.
     fn agrees_with(&self, other: &Place) -> bool {
         match (self, other) {

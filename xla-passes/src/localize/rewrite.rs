@@ -1,34 +1,43 @@
 //! Rewrites computations: instructions on the parts of one device in place of instructions on global values.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use xla_hlo::ops::{Collective, Family};
+use xla_hlo::ops::Collective;
 use xla_hlo::sdy::{self, ManualEdge, Meshes, Role, TensorSharding, target};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt, Shape};
 
 use super::place::{Place, Split, Value, common};
 use crate::join::rewrite::{edge_of_results, in_order, is_edge, says_only, unshard, without_shardings};
 use crate::rewrite::builder::Inserter;
-use crate::rewrite::growth::check_inlining;
+use crate::rewrite::growth::{MAX_INSTRUCTIONS, check_depth, exceeded};
+
+/// State of a loop: the loop, and the places of its elements before and after the search for a fixed point.
+type LoopState = ((CompId, InstrId), Vec<Place>, Vec<Place>);
 
 /// Program under construction.
 pub(super) struct Rewriter<'m> {
     pub source: &'m Module,
-    target: Module,
-    /// Entry of the new program.
-    at: CompId,
+    pub target: Module,
+    /// Computation of the new program that receives instructions.
+    pub at: CompId,
     meshes: Meshes,
     /// Number of partitions.
-    devices: usize,
+    pub devices: usize,
     /// Computations without boundaries of manual computations, mapped to their copies.
-    copies: HashMap<CompId, Callee>,
+    pub copies: HashMap<CompId, Callee>,
+    /// States of loops that were emitted. A loop inside of another one is emitted several times.
+    pub states: Vec<LoopState>,
+    /// Number of instructions that were emitted for computations.
+    emitted: usize,
+    /// Depth of the computation that is emitted.
+    depth: usize,
 }
 
 /// Copy of a computation.
 #[derive(Clone, Copy)]
-struct Callee {
-    copy: CompId,
+pub(super) struct Callee {
+    pub copy: CompId,
     /// Whether it contains collectives, random numbers or side effects, so that its result depends on the device.
     is_of_device: bool,
 }
@@ -51,14 +60,14 @@ impl<'m> Rewriter<'m> {
             let copy = without_shardings(&source[id], |callee| copies[&callee].copy)?;
             copies.insert(id, Callee { copy: target.add(copy), is_of_device });
         }
-        check_inlining(source, |id| !copies.contains_key(&id))?;
         let at = target.add(entry);
         let devices = usize::try_from(source.attributes().num_partitions)
             .map_err(|_| Error::resource_exhausted("the program has too many partitions"))?;
-        Ok(Rewriter { source, target, at, meshes: sdy::meshes(source)?, devices, copies })
+        let meshes = sdy::meshes(source)?;
+        Ok(Rewriter { source, target, at, meshes, devices, copies, states: Vec::new(), emitted: 0, depth: 0 })
     }
 
-    /// Returns an inserter for the entry.
+    /// Returns an inserter for the current computation.
     pub fn inserter(&mut self) -> Inserter<'_> {
         Inserter::new(&mut self.target, self.at)
     }
@@ -69,15 +78,26 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Returns the new program.
-    pub fn finish(mut self, root: InstrId) -> Module {
+    pub fn finish(mut self, root: InstrId) -> Result<Module> {
         self.target.computation_mut(self.at).set_root(root);
         self.target.set_entry(self.at);
-        self.target
+        let reached: HashSet<CompId> = self.target.reachable().into_iter().collect();
+        let unused: Vec<CompId> = self.target.ids().filter(|id| !reached.contains(id)).collect();
+        for id in unused {
+            self.target.remove(id)?;
+        }
+        Ok(self.target)
     }
 
-    /// Emits the instructions of a computation into the entry. Returns its root.
+    /// Emits the instructions of a computation into the current one. Returns its root.
     pub fn computation(&mut self, id: CompId, parameters: &[Value]) -> Result<Value> {
         let graph = &self.source[id];
+        self.depth += 1;
+        check_depth(self.depth)?;
+        self.emitted += graph.len();
+        if self.emitted > MAX_INSTRUCTIONS.max(4 * self.source.instruction_count()) {
+            return Err(exceeded(&format!("inlining the calls in {}", self.source.entry().name())));
+        }
         let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(graph.len());
         for at in in_order(graph) {
             let instruction = &graph[at];
@@ -97,6 +117,7 @@ impl<'m> Rewriter<'m> {
             }
             values.insert(at, value);
         }
+        self.depth -= 1;
         Ok(values[&graph.root()].clone())
     }
 
@@ -118,8 +139,25 @@ impl<'m> Rewriter<'m> {
                     _ => only(operands),
                 }
             }
-            Op::Call(call) if !self.copies.contains_key(&call.computation) => {
+            Op::Call(call) if self.is_rewritten(instruction, operands) => {
+                if !(instruction.control_predecessors().is_empty() && instruction.control_successors().is_empty()) {
+                    return Err(Error::unimplemented("a call on global values has control dependencies"));
+                }
                 self.computation(call.computation, operands)
+            }
+            Op::While(op) if self.is_rewritten(instruction, operands) => match operands {
+                [init] => self.while_loop(computation, id, op, init),
+                _ => Err(Error::internal("while has no state operand")),
+            },
+            Op::Conditional(op) if self.is_rewritten(instruction, operands) => {
+                self.conditional(computation, id, op, operands)
+            }
+            Op::OptBarrier(_) | Op::AddDependency(_) => {
+                let Some(value) = operands.first() else { return Err(Error::internal("it has no operand")) };
+                let shape = self.target[self.at][value.id].shape().clone();
+                let ids = operands.iter().map(|operand| operand.id).collect();
+                let id = self.emit(instruction, instruction.op().clone(), shape, ids);
+                Ok(Value { id, places: value.places.clone() })
             }
             Op::Tuple(_) => {
                 let ids: Vec<InstrId> = operands.iter().map(|operand| operand.id).collect();
@@ -130,60 +168,65 @@ impl<'m> Rewriter<'m> {
                 let elements = self.source[computation][instruction.operand(0)].shape().as_tuple().unwrap_or_default();
                 let before: usize = elements.iter().take(op.index).map(|element| element.leaves().len()).sum();
                 let places = operands[0].places[before..][..instruction.shape().leaves().len()].to_vec();
-                Ok(Value { id: self.inserter().get(operands[0].id, op.index)?, places })
+                // An instruction that waits for others, or others for it, has an instruction of its own.
+                let is_ordered =
+                    !(instruction.control_predecessors().is_empty() && instruction.control_successors().is_empty());
+                let id = match is_ordered {
+                    true => self.inserter().get(operands[0].id, op.index)?,
+                    false => self.element(operands[0].id, op.index)?,
+                };
+                Ok(Value { id, places })
             }
             _ => self.copy(computation, id, operands),
         }
     }
 
-    /// Emits an operation on parts: one that does not depend on how its operands are split.
+    /// Whether the computations that an instruction calls are rewritten: they contain boundaries, or operands are split.
+    fn is_rewritten(&self, instruction: &Instruction, operands: &[Value]) -> bool {
+        let callees = instruction.op().called_computations();
+        callees.iter().any(|callee| !self.copies.contains_key(callee)) || is_any_split(operands)
+    }
+
+    /// Emits an operation.
     fn copy(&mut self, computation: CompId, id: InstrId, operands: &[Value]) -> Result<Value> {
         let instruction = &self.source[computation][id];
         let mut op = instruction.op().clone();
         let callees = op.called_computations();
         if callees.iter().any(|callee| !self.copies.contains_key(callee)) {
-            return Err(Error::unimplemented("a manual computation inside of a loop or a branch needs a partitioner"));
+            return Err(Error::unimplemented(format!("{} calls a manual computation", op.opcode())));
         }
         let is_of_device = is_of_device(&op) || callees.iter().any(|callee| self.copies[callee].is_of_device);
-        op.map_called_computations(&mut |callee| self.copies[&callee].copy);
-        let mut place = common(operands.iter().flat_map(|operand| &operand.places))?;
-        let mut shape = instruction.shape().clone();
-        match &place {
-            Place::Same if is_of_device => {
-                if !is_id(&op) && edge_of_results(self.source, computation, id)?.is_none() {
-                    return Err(Error::unimplemented("its effect does not belong to a manual computation"));
-                }
-                place = Place::Local;
-            }
-            Place::Part(_) if is_of_device => {
-                return Err(Error::unimplemented("it has an effect on a global value, which needs a partitioner"));
-            }
-            Place::Part(split) if !split.is_replicated() => {
-                let is_elementwise = op.opcode().family() == Family::Elementwise || matches!(op, Op::Copy(_));
-                let is_split = operands.iter().all(|operand| operand.places == [place.clone()]);
-                let part = shape.as_array().map(|array| split.tiles.grid.part_of(array));
-                // A conversion of bits may add or remove a dimension.
-                let has_dims = |part: &ArrayShape, operand: &Value| {
-                    let own = self.target[self.at][operand.id].shape().as_array();
-                    own.is_some_and(|own| own.dims() == part.dims())
-                };
-                let part = part.filter(|part| operands.iter().all(|operand| has_dims(part, operand)));
-                let Some(part) = part.filter(|_| is_elementwise && is_split && !split.is_unreduced()) else {
-                    return Err(Error::unimplemented("an operation on a split value needs a partitioner"));
-                };
-                shape = Shape::Array(part);
-            }
-            _ => {}
+        let is_global = operands.iter().flat_map(|operand| &operand.places).any(|place| place.split().is_some());
+        if is_global && is_of_device {
+            let cause =
+                "may have an effect or differ between devices, and takes a global value, which needs a partitioner";
+            return Err(Error::unimplemented(format!("{} {cause}", op.opcode())));
         }
-        let places = self.places(&place, &shape)?;
-        let ids: Vec<InstrId> = operands.iter().map(|operand| operand.id).collect();
-        let mut copy = Instruction::new(op, shape, ids).with_name(instruction.name());
-        if let Some(annotations) = instruction.annotations() {
+        if is_any_split(operands) {
+            return self.on_parts(computation, id, operands);
+        }
+        let mut place = common(operands.iter().flat_map(|operand| &operand.places))?;
+        if place == Place::Same && is_of_device {
+            if !is_id(&op) && edge_of_results(self.source, computation, id)?.is_none() {
+                return Err(Error::unimplemented("its effect does not belong to a manual computation"));
+            }
+            place = Place::Local;
+        }
+        op.map_called_computations(&mut |callee| self.copies[&callee].copy);
+        let places = self.places(&place, instruction.shape())?;
+        let ids = operands.iter().map(|operand| operand.id).collect();
+        Ok(Value { id: self.emit(instruction, op, instruction.shape().clone(), ids), places })
+    }
+
+    /// Adds an instruction with the name and the annotations of another one, except for shardings.
+    pub fn emit(&mut self, source: &Instruction, op: impl Into<Op>, shape: Shape, operands: Vec<InstrId>) -> InstrId {
+        let mut copy = Instruction::new(op.into(), shape, operands).with_name(source.name());
+        if let Some(annotations) = source.annotations() {
             let mut annotations = annotations.clone();
             unshard(&mut annotations);
             copy = copy.with_annotations(Some(Box::new(annotations)));
         }
-        Ok(Value { id: self.target.computation_mut(self.at).add(copy), places })
+        self.target.computation_mut(self.at).add(copy)
     }
 
     /// Returns the places of all leaves of a result whose operands have this place.
@@ -231,6 +274,15 @@ impl<'m> Rewriter<'m> {
         Ok(Value { id: self.packed(&ids)?, places })
     }
 
+    /// Returns an element of a tuple.
+    pub fn element(&mut self, tuple: InstrId, index: usize) -> Result<InstrId> {
+        let instruction = &self.target[self.at][tuple];
+        match (instruction.op(), instruction.operands().get(index)) {
+            (Op::Tuple(_), Some(&element)) => Ok(element),
+            _ => self.inserter().get(tuple, index),
+        }
+    }
+
     /// Returns a single value as it is, and several as a tuple.
     fn packed(&mut self, ids: &[InstrId]) -> Result<InstrId> {
         match *ids {
@@ -253,7 +305,7 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Returns the part of a global array that the device has in a split.
-    fn converted(&mut self, value: &Value, wanted: &Split) -> Result<InstrId> {
+    pub fn converted(&mut self, value: &Value, wanted: &Split) -> Result<InstrId> {
         match &value.places[..] {
             [Place::Local] => Err(Error::unimplemented("a manual computation inside of another one")),
             [Place::Part(own)] if **own == *wanted => Ok(value.id),
@@ -276,6 +328,12 @@ impl<'m> Rewriter<'m> {
         }
         Ok(())
     }
+}
+
+/// Whether an operand, or an element of one, is split or has partial values.
+fn is_any_split(operands: &[Value]) -> bool {
+    let mut splits = operands.iter().flat_map(|operand| &operand.places).filter_map(Place::split);
+    splits.any(|split| !split.is_replicated())
 }
 
 /// Returns the only operand.

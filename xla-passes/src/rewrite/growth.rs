@@ -55,6 +55,14 @@ pub(crate) fn exceeded(step: &str) -> Error {
     ))
 }
 
+/// Returns an error if calls are nested too deeply for a rewrite that follows them by recursion.
+pub(crate) fn check_depth(depth: usize) -> Result<()> {
+    match depth > MAX_DEPTH {
+        true => Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep"))),
+        false => Ok(()),
+    }
+}
+
 /// Returns the size of each computation after inlining all calls whose contexts `follows` accepts.
 pub(crate) fn expanded_sizes(module: &Module, follows: impl Fn(CallContext) -> bool) -> SecondaryMap<CompId, usize> {
     let mut sizes = SecondaryMap::new(0usize);
@@ -79,9 +87,7 @@ pub(crate) fn check_inlining(module: &Module, is_inlined: impl Fn(CompId) -> boo
             });
     }
     let (size, depth) = sizes[module.entry_id()];
-    if depth > MAX_DEPTH {
-        return Err(Error::resource_exhausted(format!("calls are nested more than {MAX_DEPTH} levels deep")));
-    }
+    check_depth(depth)?;
     match size > MAX_INSTRUCTIONS.max(module.instruction_count()) {
         true => Err(exceeded(&format!("inlining the calls in {}", module.entry().name()))),
         false => Ok(()),

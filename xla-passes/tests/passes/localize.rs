@@ -1,27 +1,150 @@
-//! Tests of programs of each device made from programs on global values: programs in `programs/localize.hlo`, their
-//! local forms or the reasons for a refusal in a snapshot. Each device has the results that the joined program has.
+//! Tests of programs of each device made from programs on global values: programs in `programs/localize*.hlo`, their
+//! local forms or the reasons for a refusal in snapshots. The devices compute the results of the joined program, and
+//! effects happen equally often.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use xla_hlo::eval::grid;
-use xla_hlo::{ArrayShape, Literal, Scalar, VerifiedModule, text};
+use xla_hlo::eval::{Evaluator, grid};
+use xla_hlo::ops::{CustomCallContext, CustomCallRegistry};
+use xla_hlo::{
+    ArrayShape, ElementKind, LeafSharding, Literal, Scalar, Shape, ShardingKind, VerifiedModule, linear_index,
+    multi_index, text,
+};
 use xla_passes::join::join_devices;
-use xla_passes::localize;
+use xla_passes::{Localized, localize};
 
-use super::join;
-
-/// Returns an array whose elements depend on the device and the parameter.
-fn argument(shape: &ArrayShape, device: usize, parameter: usize) -> Literal {
-    let value = |i: usize| Scalar::from_i64(shape.element_type(), (100 * device + 40 * parameter + i) as i64);
+/// Returns a global array whose elements depend on the seed and the parameter.
+fn argument(shape: &ArrayShape, seed: usize, parameter: usize) -> Literal {
+    let value = |i: usize| {
+        let number = (3 * seed + 5 * parameter + i) as i64 % 23;
+        match shape.element_type().kind() {
+            ElementKind::Float | ElementKind::Complex => Scalar::from_i64(shape.element_type(), number - 3),
+            _ => Scalar::from_i64(shape.element_type(), number % 4),
+        }
+    };
     Literal::from_fn(shape, value).unwrap()
 }
 
-#[test]
-fn programs_of_each_device_agree_with_the_joined_program() {
+/// Parts of an array over devices.
+struct Parts {
+    /// Number of parts along each dimension.
+    dims: Vec<usize>,
+    /// Devices of each part; all devices if the array is replicated.
+    devices: Vec<Vec<usize>>,
+}
+
+impl Parts {
+    fn of(sharding: &LeafSharding, rank: usize, devices: usize) -> Parts {
+        let ShardingKind::Tiled(tiled) = &sharding.kind else {
+            return Parts { dims: vec![1; rank], devices: vec![(0..devices).collect()] };
+        };
+        let sizes: Vec<usize> = tiled.tile_dims.iter().map(|&size| size as usize).collect();
+        let listed: Vec<usize> = tiled.listed_devices().unwrap().into_iter().map(|device| device as usize).collect();
+        let copies = sizes[rank..].iter().product();
+        Parts { dims: sizes[..rank].to_vec(), devices: listed.chunks(copies).map(<[usize]>::to_vec).collect() }
+    }
+
+    /// Returns the part of a device.
+    fn part(&self, whole: &Literal, device: usize) -> Literal {
+        let shape = whole.array_shape();
+        let number = self.devices.iter().position(|devices| devices.contains(&device)).unwrap();
+        let place = multi_index(&self.dims, number);
+        let sizes: Vec<usize> = shape.dims().iter().zip(&self.dims).map(|(size, parts)| size / parts).collect();
+        let element = |i: usize| {
+            let index = multi_index(&sizes, i).into_iter().zip(&place).zip(&sizes);
+            let index: Vec<usize> = index.map(|((i, place), size)| place * size + i).collect();
+            whole.get(linear_index(shape.dims(), &index))
+        };
+        Literal::from_fn(&ArrayShape::new(shape.element_type(), sizes.clone()), element).unwrap()
+    }
+
+    /// Assembles an array from the parts of all devices. Copies of a part must be equal.
+    fn whole(&self, parts: &[&Literal], shape: &ArrayShape) -> Literal {
+        for devices in &self.devices {
+            assert!(devices.iter().all(|&device| parts[device] == parts[devices[0]]), "{devices:?}: {parts:?}");
+        }
+        let sizes = parts[0].array_shape().dims();
+        let element = |i: usize| {
+            let index = multi_index(shape.dims(), i);
+            let place: Vec<usize> = index.iter().zip(sizes).map(|(i, size)| i / size).collect();
+            let inner: Vec<usize> = index.iter().zip(sizes).map(|(i, size)| i % size).collect();
+            parts[self.devices[linear_index(&self.dims, &place)][0]].get(linear_index(sizes, &inner))
+        };
+        Literal::from_fn(&ArrayShape::new(shape.element_type(), shape.dims()), element).unwrap()
+    }
+}
+
+/// Handlers of custom calls: `count` counts its calls, and returns a zero for each of its results.
+fn counting() -> (CustomCallRegistry, Arc<AtomicUsize>) {
+    let (registry, count) = (CustomCallRegistry::new(), Arc::new(AtomicUsize::new(0)));
+    let counter = count.clone();
+    let handler = move |_: &CustomCallContext<'_>, _: Vec<Literal>| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(Literal::tuple(Vec::new()))
+    };
+    registry.register("count", Arc::new(handler));
+    (registry, count)
+}
+
+/// Runs the program of each device and the joined program on equal global arguments, and compares the global results
+/// and the numbers of effects.
+fn check(name: &str, module: &VerifiedModule, local: &Localized, seed: usize) {
+    let joined = join_devices(module).unwrap();
+    let (devices, asked) = (joined.devices, module.entry_layout());
+    let leaves = asked.parameters.iter().flat_map(|shape| shape.leaves());
+    let wholes: Vec<Literal> =
+        leaves.enumerate().map(|(i, (_, leaf))| argument(leaf.as_array().unwrap(), seed, i)).collect();
+    let parts = |sharding: &LeafSharding, array: &ArrayShape| Parts::of(sharding, array.rank(), devices);
+
+    let of_device = |device: usize| {
+        let part =
+            |(whole, sharding): (&Literal, &LeafSharding)| parts(sharding, whole.array_shape()).part(whole, device);
+        let mut leaves = wholes.iter().zip(&local.arguments).map(part);
+        let grouped = asked.parameters.iter().map(|shape| grouped(shape, &mut leaves));
+        grouped.collect::<Vec<Literal>>()
+    };
+    let (registry, local_effects) = counting();
+    let evaluator = |_| Evaluator::new(&local.module).with_custom_calls(&registry);
+    let results = grid::evaluate_with(&local.module, (0..devices).map(of_device).collect(), evaluator).unwrap();
+
+    let mut arguments: Vec<Option<Literal>> = vec![None; joined.module.entry().parameters().len()];
+    for (whole, spread) in wholes.iter().zip(&joined.arguments) {
+        let parts = parts(&spread.sharding, whole.array_shape());
+        for (device, &number) in spread.parts.iter().enumerate() {
+            arguments[number].get_or_insert_with(|| parts.part(whole, device));
+        }
+    }
+    let (registry, effects) = counting();
+    let mut evaluator = Evaluator::new(&joined.module).with_custom_calls(&registry);
+    let expected = evaluator.call_entry(arguments.into_iter().map(Option::unwrap).collect()).unwrap().into_elements();
+
+    assert_eq!(local_effects.load(Ordering::Relaxed), effects.load(Ordering::Relaxed), "{name}: effects");
+    let arrays: Vec<&ArrayShape> = asked.result.leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array()).collect();
+    for (i, array) in arrays.into_iter().enumerate() {
+        let actual: Vec<&Literal> = results.iter().map(|result| result.leaves()[i]).collect();
+        let of_joined = &joined.results[i];
+        let expected: Vec<&Literal> = of_joined.parts.iter().map(|&number| &expected[number]).collect();
+        let actual = parts(&local.results[i], array).whole(&actual, array);
+        assert_eq!(actual, parts(&of_joined.sharding, array).whole(&expected, array), "{name}: result {i}");
+    }
+}
+
+/// Builds a value of that shape from arrays in depth-first order.
+fn grouped(shape: &Shape, leaves: &mut dyn Iterator<Item = Literal>) -> Literal {
+    match shape {
+        Shape::Tuple(elements) => Literal::tuple(elements.iter().map(|element| grouped(element, leaves)).collect()),
+        _ => leaves.next().unwrap(),
+    }
+}
+
+/// Localizes the programs of a file, and checks those that are not refused.
+fn programs(file: &str, source: &str) {
     let mut report = String::new();
-    for case in include_str!("programs/localize.hlo").split("// === ").skip(1) {
+    for case in source.split("// === ").skip(1) {
         let (name, source) = case.split_once('\n').unwrap();
-        let module = VerifiedModule::new(text::parse_module(source).unwrap()).unwrap();
+        let module = text::parse_module(source).and_then(VerifiedModule::new).unwrap_or_else(|e| panic!("{name}: {e}"));
         let outcome = localize(&module);
         assert_eq!(outcome.is_err(), name.starts_with("refused"), "{name}: {outcome:?}");
         writeln!(report, "// === {name}").unwrap();
@@ -35,32 +158,34 @@ fn programs_of_each_device_agree_with_the_joined_program() {
         let [arguments, results] = [&local.arguments, &local.results]
             .map(|list| list.iter().map(|sharding| format!("{:?}", sharding.kind)).collect::<Vec<_>>().join(" "));
         writeln!(report, "// arguments: {arguments}\n// results: {results}\n{}", &*local.module).unwrap();
-        let layout = local.module.entry_layout();
-        let joined = join_devices(&module).unwrap();
-        // Only `localize` chooses a sharding that the program leaves open, and keeps the partial values of each device.
-        let is_comparable = joined.arguments.iter().zip(&local.arguments).all(|(a, b)| a.sharding == *b);
-        if !is_comparable || name.ends_with("not yet reduced") {
-            assert!(is_comparable || name.contains("leaves open"), "{name}");
-            continue;
+        // Joining reduces partial values.
+        if !name.ends_with("not yet reduced") {
+            (0..5).for_each(|seed| check(name, &module, &local, seed));
         }
-        let is_whole = |i: usize| joined.arguments[i].parts.iter().all(|part| *part == joined.arguments[i].parts[0]);
-        let of_device = |device: usize| {
-            let parameters = layout.parameters.iter().enumerate();
-            // A replicated argument is equal on all devices.
-            let argument = |(i, shape): (usize, &xla_hlo::Shape)| {
-                argument(shape.expect_array().unwrap(), if is_whole(i) { 0 } else { device }, i)
-            };
-            parameters.map(argument).collect::<Vec<Literal>>()
-        };
-        let devices: Vec<Vec<Literal>> = (0..joined.devices).map(of_device).collect();
-        let expected = join::run(&joined, &devices);
-        let actual = grid::evaluate(&local.module, devices).unwrap();
-        let leaves = |result: &Literal| result.leaves().into_iter().cloned().collect::<Vec<Literal>>();
-        assert_eq!(actual.iter().map(leaves).collect::<Vec<_>>(), expected, "{name}");
     }
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!("localize", report);
+        insta::assert_snapshot!(file, report);
     });
+}
+
+#[test]
+fn manual_computations_run_on_each_device() {
+    programs("localize", include_str!("programs/localize.hlo"));
+}
+
+#[test]
+fn operations_that_keep_split_dimensions_run_on_each_device() {
+    programs("localize_operations", include_str!("programs/localize_operations.hlo"));
+}
+
+#[test]
+fn loops_and_branches_around_manual_computations_run_on_each_device() {
+    programs("localize_loops", include_str!("programs/localize_loops.hlo"));
+}
+
+#[test]
+fn programs_of_jax_with_loops_around_manual_computations_run_on_each_device() {
+    programs("localize_jax", include_str!("programs/localize_jax.hlo"));
 }
 
 /// Functions around a manual computation that each call the previous one twice.

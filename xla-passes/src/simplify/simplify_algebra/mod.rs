@@ -9,7 +9,7 @@ mod broadcast;
 mod convert;
 mod convert_moves;
 mod convolution;
-mod dims;
+pub(crate) mod dims;
 mod dot;
 mod draft;
 mod gather;

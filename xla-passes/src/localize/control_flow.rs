@@ -1,0 +1,184 @@
+//! Loops and branches on global values: all devices run the same iterations and branches, each on its own parts.
+
+use xla_hlo::ops::{Conditional, Parameter, While};
+use xla_hlo::sdy::{self, TensorSharding};
+use xla_hlo::{CompId, Computation, Error, InstrId, Result, Shape};
+
+use super::parts::local_shape;
+use super::place::{Place, Value};
+use super::rewrite::Rewriter;
+
+impl Rewriter<'_> {
+    /// Emits a loop. The split of each element of the state is a fixed point of the body: starting with the splits of
+    /// the initial state, elements whose next value is split become split.
+    pub(super) fn while_loop(&mut self, computation: CompId, id: InstrId, op: &While, init: &Value) -> Result<Value> {
+        let instruction = &self.source[computation][id];
+        let shape = instruction.shape();
+        let stated = self.stated(computation, id, op)?;
+        let start = self.start(shape, init, stated.as_deref())?;
+        let key = (computation, id);
+        let known = self.states.iter().find(|(of, from, _)| (*of, from) == (key, &start)).map(|(_, _, to)| to.clone());
+        let mut places = known.unwrap_or_else(|| start.clone());
+        let (body, next) = loop {
+            let (body, next) = self.inside(op.body, shape, &places)?;
+            let joined = joined(&places, &next.places).map_err(|i| {
+                let cause = "is split in another way after an iteration than before, which needs a partitioner";
+                Error::unimplemented(format!("element {i} of its state {cause}"))
+            })?;
+            if joined == places {
+                break (body, next);
+            }
+            self.target.remove(body)?;
+            places = joined;
+        };
+        self.check_stated(shape, &places, stated.as_deref())?;
+        self.states.push((key, start, places.clone()));
+        self.finish_at(body, &next, shape, &places)?;
+        let (condition, proceed) = self.inside(op.condition, shape, &places)?;
+        if !proceed.places.iter().all(Place::is_whole) {
+            return Err(Error::unimplemented("its condition differs between devices, which needs a partitioner"));
+        }
+        self.target.computation_mut(condition).set_root(proceed.id);
+        let init = self.placed(init, shape, &places)?;
+        let local = local_shape(shape, &places);
+        Ok(Value { id: self.emit(instruction, While { condition, body }, local, vec![init]), places })
+    }
+
+    /// Emits a branch that all devices take together.
+    pub(super) fn conditional(
+        &mut self,
+        computation: CompId,
+        id: InstrId,
+        op: &Conditional,
+        operands: &[Value],
+    ) -> Result<Value> {
+        let graph = &self.source[computation];
+        let instruction = &graph[id];
+        let (Some(index), Some(arguments)) = (operands.first(), operands.get(1..)) else {
+            return Err(Error::internal("conditional has no operands"));
+        };
+        if !index.places.iter().all(Place::is_whole) {
+            return Err(Error::unimplemented("its selector differs between devices, which needs a partitioner"));
+        }
+        let shapes = graph.operand_shapes(id);
+        let mut results: Vec<(CompId, Value)> = Vec::with_capacity(op.branches.len());
+        let mut places = Vec::new();
+        for (i, (&branch, argument)) in op.branches.iter().zip(arguments).enumerate() {
+            let (branch, result) = self.inside(branch, shapes[i + 1], &argument.places)?;
+            places = match i {
+                0 => result.places.clone(),
+                _ => joined(&places, &result.places).map_err(|leaf| {
+                    let cause = "is split in different ways in its branches, which needs a partitioner";
+                    Error::unimplemented(format!("element {leaf} of its result {cause}"))
+                })?,
+            };
+            results.push((branch, result));
+        }
+        for (branch, result) in &results {
+            self.finish_at(*branch, result, instruction.shape(), &places)?;
+        }
+        let branches = results.iter().map(|(branch, _)| *branch).collect();
+        let op = Conditional { branches, by_predicate: op.by_predicate };
+        let ids = operands.iter().map(|operand| operand.id).collect();
+        let local = local_shape(instruction.shape(), &places);
+        Ok(Value { id: self.emit(instruction, op, local, ids), places })
+    }
+
+    /// Emits a computation of one parameter as a computation of its own, without a root. Returns it and its result.
+    fn inside(&mut self, source: CompId, shape: &Shape, places: &[Place]) -> Result<(CompId, Value)> {
+        let graph = &self.source[source];
+        let id = self.target.add(Computation::new(graph.name()));
+        let around = std::mem::replace(&mut self.at, id);
+        let mut at = self.inserter();
+        let parameter = at.add_as(Parameter { number: 0 }, local_shape(shape, places), [])?;
+        if let Some(&own) = graph.parameters().first() {
+            at.graph_mut().rename(parameter, graph[own].name());
+        }
+        let result = self.computation(source, &[Value { id: parameter, places: places.to_vec() }])?;
+        self.at = around;
+        Ok((id, result))
+    }
+
+    /// Sets the root of a computation to a value, converted to other places.
+    fn finish_at(&mut self, at: CompId, result: &Value, shape: &Shape, places: &[Place]) -> Result<()> {
+        let around = std::mem::replace(&mut self.at, at);
+        let root = self.placed(result, shape, places)?;
+        self.target.computation_mut(at).set_root(root);
+        self.at = around;
+        Ok(())
+    }
+
+    /// Converts a value of a global shape to places that its own places are [joined](Place::joined) to.
+    pub(super) fn placed(&mut self, value: &Value, shape: &Shape, places: &[Place]) -> Result<InstrId> {
+        let is_kept = |(own, wanted): (&Place, &Place)| match wanted {
+            Place::Part(wanted) if !wanted.is_replicated() => own.split() == Some(wanted),
+            _ => true,
+        };
+        match shape {
+            _ if value.places.iter().zip(places).all(is_kept) => Ok(value.id),
+            Shape::Tuple(elements) => {
+                let (mut ids, mut first) = (Vec::with_capacity(elements.len()), 0);
+                for (index, element) in elements.iter().enumerate() {
+                    let leaves = first..first + element.leaves().len();
+                    first = leaves.end;
+                    let own = self.element(value.id, index)?;
+                    let own = Value { id: own, places: value.places[leaves.clone()].to_vec() };
+                    ids.push(self.placed(&own, element, &places[leaves])?);
+                }
+                self.inserter().tuple(&ids)
+            }
+            _ => match places.first().and_then(Place::split) {
+                Some(wanted) => self.converted(value, wanted),
+                None => Ok(value.id),
+            },
+        }
+    }
+
+    /// Returns the shardings that a loop, or the parameter of its body, states for the elements of the state.
+    fn stated(&self, computation: CompId, id: InstrId, op: &While) -> Result<Option<Vec<TensorSharding>>> {
+        let parameter = self.source[op.body].parameters().first().map(|&parameter| (op.body, parameter));
+        for (computation, id) in std::iter::once((computation, id)).chain(parameter) {
+            let stated = sdy::shardings(self.source, computation, id)?;
+            if let Some(stated) =
+                stated.filter(|stated| stated.len() == self.source[computation][id].shape().leaves().len())
+            {
+                return Ok(Some(stated));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the places of the initial state. Elements that are stated to be split start so.
+    fn start(&self, shape: &Shape, init: &Value, stated: Option<&[TensorSharding]>) -> Result<Vec<Place>> {
+        let mut places = init.places.clone();
+        for (i, ((_, leaf), sharding)) in shape.leaves().into_iter().zip(stated.unwrap_or_default()).enumerate() {
+            if let (Shape::Array(array), true) = (leaf, places[i].is_whole()) {
+                let wanted = self.split(Some(sharding), array)?;
+                if !wanted.is_replicated() {
+                    places[i] = Place::Part(wanted);
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    /// Checks that elements are split as the loop states it. Values of one device have no split.
+    fn check_stated(&self, shape: &Shape, places: &[Place], stated: Option<&[TensorSharding]>) -> Result<()> {
+        for (i, ((_, leaf), sharding)) in shape.leaves().into_iter().zip(stated.unwrap_or_default()).enumerate() {
+            let (Shape::Array(array), Some(split)) = (leaf, places[i].split()) else { continue };
+            let is_open = sharding.dims.iter().any(|dim| dim.is_open);
+            let wanted = self.split(Some(sharding), array)?;
+            if *split != wanted && !(split.is_replicated() && wanted.is_replicated()) && !is_open {
+                let cause = "is split in another way than it is stated, which needs a partitioner";
+                return Err(Error::unimplemented(format!("element {i} of its state {cause}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Joins places element by element. Returns the number of an element whose places have no common one.
+fn joined(one: &[Place], other: &[Place]) -> std::result::Result<Vec<Place>, usize> {
+    let pairs = one.iter().zip(other).enumerate();
+    pairs.map(|(i, (one, other))| one.joined(other).ok_or(i)).collect()
+}
