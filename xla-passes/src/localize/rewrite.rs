@@ -181,7 +181,7 @@ impl<'m> Rewriter<'m> {
         }
     }
 
-    /// Whether the computations that an instruction calls are rewritten: they contain boundaries, or operands are split.
+    /// Whether computations that an instruction calls are rewritten: they contain boundaries, or operands are split.
     fn is_rewritten(&self, instruction: &Instruction, operands: &[Value]) -> bool {
         let callees = instruction.op().called_computations();
         callees.iter().any(|callee| !self.copies.contains_key(callee)) || is_any_split(operands)
