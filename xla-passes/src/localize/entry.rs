@@ -1,13 +1,14 @@
 //! Entry of a program of each device: parts of parameters, parts of results, header.
 
 use xla_hlo::ops::Parameter;
-use xla_hlo::sdy::{self, Role, TensorSharding};
+use xla_hlo::sdy;
 use xla_hlo::{
     ArrayShape, Computation, Error, InputOutputAlias, InstrId, LeafSharding, Module, Op, ProgramShape, Result,
     ResultExt, Shape, VerifiedModule,
 };
 
 use super::place::{Place, Split, Value};
+use super::required::required;
 use super::rewrite::Rewriter;
 use crate::join::entry::{is_open, regrouped, result_shardings};
 
@@ -29,12 +30,22 @@ pub struct Localized {
 ///
 /// Returns `Error::Unimplemented` for a program that needs a partitioner.
 pub fn localize(module: &VerifiedModule) -> Result<Localized> {
+    let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_parameters;
+    let chosen = with_parameters(module, true);
+    match may_choose.contains(&true) && chosen.is_err() {
+        true => with_parameters(module, false).or(chosen),
+        false => chosen,
+    }
+}
+
+/// Converts a program. Parameters whose shardings are open have those that their users require, or are replicated.
+fn with_parameters(module: &VerifiedModule, as_required: bool) -> Result<Localized> {
     let mut rewriter = Rewriter::new(module, Computation::new(module.entry().name()))?;
     let asked = module.entry_layout();
     let entry = module.entry();
     let mut arguments = Arrays::default();
     let parameters = entry.parameters().iter().zip(&asked.parameters).map(|(&id, asked)| {
-        let value = parameter(&mut rewriter, id, asked, &mut arguments);
+        let value = parameter(&mut rewriter, id, asked, as_required, &mut arguments);
         value.context(|| format!("parameter %{}", entry[id].name()))
     });
     let parameters = parameters.collect::<Result<Vec<_>>>()?;
@@ -68,24 +79,30 @@ impl Arrays {
 }
 
 /// Adds a parameter for the parts that a device has of a parameter.
-fn parameter(rewriter: &mut Rewriter<'_>, id: InstrId, asked: &Shape, arrays: &mut Arrays) -> Result<Value> {
+fn parameter(
+    rewriter: &mut Rewriter<'_>,
+    id: InstrId,
+    asked: &Shape,
+    as_required: bool,
+    arrays: &mut Arrays,
+) -> Result<Value> {
     let module = rewriter.source;
     let Op::Parameter(Parameter { number }) = *module.entry()[id].op() else {
         return Err(Error::internal("a parameter of the entry is another operation"));
     };
-    let stated = match sdy::shardings(module, module.entry_id(), id)? {
-        Some(stated) => Some(stated),
-        None => required(module, number, id)?.map(|sharding| vec![sharding]),
-    };
+    let stated = sdy::shardings(module, module.entry_id(), id)?;
+    let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_parameters;
+    let is_open = stated.is_none() && may_choose.get(number).or(may_choose.first()).copied().unwrap_or_default();
     let (mut places, first) = (Vec::new(), arrays.shapes.len());
-    for (leaf, (_, shape)) in asked.leaves().into_iter().enumerate() {
+    for (leaf, (path, shape)) in asked.leaves().into_iter().enumerate() {
         let Shape::Array(array) = shape else {
             arrays.shapes.push(shape.clone());
             places.push(Place::Same);
             continue;
         };
+        let required = if is_open && as_required { required(module, id, &path)? } else { None };
         let sharding = stated.as_ref().and_then(|stated| stated.get(leaf).or(stated.first()));
-        let split = rewriter.split(sharding, array)?;
+        let split = rewriter.split(sharding.or(required.as_ref()), array)?;
         arrays.push(&split, array);
         places.push(Place::Part(split));
     }
@@ -94,24 +111,6 @@ fn parameter(rewriter: &mut Rewriter<'_>, id: InstrId, asked: &Shape, arrays: &m
     let own = at.add_as(Parameter { number }, shape, [])?;
     at.graph_mut().rename(own, module.entry()[id].name());
     Ok(Value { id: own, places })
-}
-
-/// Returns the sharding that the first user requires of a parameter, if the program leaves its sharding open.
-fn required(module: &Module, number: usize, id: InstrId) -> Result<Option<TensorSharding>> {
-    let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_parameters;
-    if !may_choose.get(number).or(may_choose.first()).copied().unwrap_or_default() {
-        return Ok(None);
-    }
-    let entry = module.entry();
-    for &user in entry[id].users() {
-        let place = entry[user].operands().iter().position(|&operand| operand == id);
-        match sdy::role(module, module.entry_id(), user)? {
-            Some(Role::GlobalToLocal(edge)) => return Ok(place.and_then(|place| edge.shardings.get(place)).cloned()),
-            Some(Role::Constraint(sharding)) if !is_open(&sharding) => return Ok(Some(sharding)),
-            _ => {}
-        }
-    }
-    Ok(None)
 }
 
 /// Returns the places that the results must have: the stated ones, or their own where the program leaves them open.

@@ -8,6 +8,7 @@
 //! loops, branches: splits of the state as a fixed point             control_flow.rs
 //! other operations on parts: dimensions that they keep, new form    factors.rs, parts.rs
 //! relation of values to those of the original program               place.rs
+//! parameters whose shardings are open                               required.rs
 //! ```
 
 mod control_flow;
@@ -15,6 +16,7 @@ mod entry;
 mod factors;
 mod parts;
 mod place;
+mod required;
 mod rewrite;
 
 pub use entry::{Localized, localize};
