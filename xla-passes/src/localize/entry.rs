@@ -38,7 +38,7 @@ pub fn localize(module: &VerifiedModule) -> Result<Localized> {
     }
 }
 
-/// Converts a program. Parameters whose shardings are open have those that their users require, or are replicated.
+/// Converts a program. Parameters without a sharding are split as their users require it, or are replicated.
 fn with_parameters(module: &VerifiedModule, as_required: bool) -> Result<Localized> {
     let mut rewriter = Rewriter::new(module, Computation::new(module.entry().name()))?;
     let asked = module.entry_layout();

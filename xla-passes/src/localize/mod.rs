@@ -7,7 +7,7 @@
 //! calls, boundaries of manual computations                          rewrite.rs
 //! loops, branches: splits of the state as a fixed point             control_flow.rs
 //! other operations on parts: dimensions that they keep, new form    factors.rs, parts.rs
-//! relation of values to those of the original program               place.rs
+//! relation of values to the original program                        place.rs
 //! parameters whose shardings are open                               required.rs
 //! ```
 

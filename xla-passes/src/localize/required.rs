@@ -1,4 +1,4 @@
-//! Shardings of parameters that a program leaves open: those of the first manual computations that use them.
+//! Shardings of parameters that a program leaves open: the first manual computation that uses them decides.
 
 use xla_hlo::sdy::{self, DimSharding, Role, TensorSharding};
 use xla_hlo::{ArrayShape, CompId, InstrId, Module, Op, Result, Shape};
@@ -118,7 +118,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the sharding of an operand for which an operation returns the sharding that its users require.
+    /// Returns the sharding of an operand that leads to the sharding that users require of the result.
     fn through(
         &mut self,
         computation: CompId,

@@ -139,7 +139,7 @@ fn grouped(shape: &Shape, leaves: &mut dyn Iterator<Item = Literal>) -> Literal 
     }
 }
 
-/// Localizes the programs of a file, and checks those that are not refused.
+/// Localizes the programs of a file, and checks them unless they are refused.
 fn programs(file: &str, source: &str) {
     let mut report = String::new();
     for case in source.split("// === ").skip(1) {
