@@ -88,16 +88,14 @@ fn rule(
 ) -> std::result::Result<Rule, Refused> {
     let along = along(factors, operands)?;
     let known: Vec<&Rc<Split>> = operands.iter().flat_map(|operand| &operand.places).filter_map(Place::split).collect();
-    let mut dims = vec![None; result.rank()];
+    let mut of_result = vec![None; result.rank()];
     for (factor, along) in factors.iter().zip(&along).filter_map(|(factor, along)| Some((factor, along.as_ref()?))) {
         let (d, parts) = (factor.result, along.count);
         if !result.dims()[d].is_multiple_of(parts) {
             return Err(format!("returns dimension {d}, which does not have {parts} equal parts"));
         }
-        dims[d] = Some(along.clone());
+        of_result[d] = Some(along.clone());
     }
-    let of_result = Split::of_dims(&dims, devices, &known)
-        .ok_or_else(|| "returns dimensions that are split over the same devices".to_string())?;
     let mut of_operands = Vec::with_capacity(operands.len());
     for (i, (operand, shape)) in operands.iter().zip(shapes).enumerate() {
         let mut dims = vec![None; shape.rank()];
@@ -113,7 +111,9 @@ fn rule(
             None => return Err("takes operands that are split in different ways".to_string()),
         }
     }
-    Ok(Rule { operands: of_operands, result: of_result })
+    let result = Split::of_dims(&of_result, devices, &known)
+        .ok_or_else(|| "returns dimensions that are split over the same devices".to_string())?;
+    Ok(Rule { operands: of_operands, result })
 }
 
 /// Returns the split along each factor, if an operand is split along it.
