@@ -80,17 +80,21 @@ impl Split {
     /// on no device, or on more devices than others. Among `known` splits, an equal one is used.
     pub fn of_dims(dims: &[Option<Along>], devices: usize, known: &[&Rc<Split>]) -> Option<Rc<Split>> {
         let counts: Vec<usize> = dims.iter().map(|along| along.as_ref().map_or(1, |along| along.count)).collect();
+        let count = counts.iter().try_fold(1usize, |product, &count| product.checked_mul(count))?;
+        if !devices.is_multiple_of(count) {
+            return None;
+        }
         let part = |partition: usize| {
             let place = dims.iter().flatten().map(|along| (along.count, along.of_partition[partition]));
             place.fold(0, |number, (count, own)| number * count + own)
         };
         let of_partition: Vec<usize> = (0..devices).map(part).collect();
-        let grid = Grid { dims: counts, operands: 1, reduction: Reduction::Sum };
-        let owners = |part: usize| of_partition.iter().filter(|own| **own == part).count();
-        let count = grid.count();
-        if !devices.is_multiple_of(count) || (0..count).any(|part| owners(part) != devices / count) {
+        let mut owners = vec![0; count];
+        of_partition.iter().for_each(|&part| owners[part] += 1);
+        if owners.iter().any(|&owners| owners != devices / count) {
             return None;
         }
+        let grid = Grid { dims: counts, operands: 1, reduction: Reduction::Sum };
         let tiles = Tiles { grid, of_partition };
         let same = known.iter().find(|split| split.tiles == tiles).map(|&split| split.clone());
         Some(same.unwrap_or_else(|| Rc::new(Split { sharding: tiled(&tiles), tiles })))
