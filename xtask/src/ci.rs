@@ -22,7 +22,7 @@ and the corpus on every platform. Stops at the first step that fails. Programs a
 variable XTASK_PROFILE names.
 
   --from STEP     only this step and those after it, such as rustdoc or \"simulated gpu\". The steps wheel, cross, ptxas and
-                  gpu bundle run in this order beside those that follow the tests
+                  gpu bundle run in this order, in parallel with the others that follow the tests
   --without-kit   leaves the conformance kit of the template out of the tests, for a caller that runs it on a copy of the template
 ";
 
@@ -55,12 +55,12 @@ const STEPS: &[Step] = &[
     ("corpus", |_| corpus::own(&corpus::Selection::default())),
 ];
 
-/// Last step before [`BESIDE`] begins.
+/// Last step before a second process starts.
 const LAST_ALONE: &str = "test";
 
-/// Steps that one process runs, in order, beside the steps after [`LAST_ALONE`]: they wait for linkers, downloads, Python
-/// and emulators more than they use all cores.
-const BESIDE: &[Step] = &[
+/// Steps that a second process runs, in order, in parallel with those after [`LAST_ALONE`]. Most of the time they use one
+/// core, or wait for downloads.
+const IN_PARALLEL: &[Step] = &[
     ("wheel", |_| wheel::check()),
     ("cross", |_| test::cross_if_possible()),
     ("ptxas", |_| ptxas::quick_if_possible()),
@@ -70,23 +70,23 @@ const BESIDE: &[Step] = &[
 pub fn run(mut args: Arguments) -> Result<()> {
     let from: Option<String> = args.opt_value_from_str("--from")?;
     let scope = Scope { skipped: if args.contains("--without-kit") { &[TIDY, KIT] } else { &[TIDY] } };
-    let is_beside = args.contains("--beside");
+    let is_second = args.contains("--second");
     finish(args)?;
-    if is_beside {
-        return in_order(BESIDE, &scope);
+    if is_second {
+        return in_order(IN_PARALLEL, &scope);
     }
     let name = from.unwrap_or_else(|| STEPS[0].0.to_owned());
-    if let Some(steps) = steps_from(BESIDE, &name) {
+    if let Some(steps) = steps_from(IN_PARALLEL, &name) {
         return in_order(steps, &scope);
     }
-    let names = || STEPS.iter().chain(BESIDE).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let names = || STEPS.iter().chain(IN_PARALLEL).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let steps =
         steps_from(STEPS, &name).with_context(|| format!("there is no step '{name}'; steps are {}", names()))?;
     let alone = steps.iter().position(|(step, _)| *step == LAST_ALONE).map_or(0, |last| last + 1);
     in_order(&steps[..alone], &scope)?;
-    let beside = Beside::start()?;
+    let second = SecondProcess::start()?;
     in_order(&steps[alone..], &scope)?;
-    beside.finish()
+    second.finish()
 }
 
 /// Returns the step of a name and those after it.
@@ -108,31 +108,31 @@ fn in_order(steps: &[Step], scope: &Scope) -> Result<()> {
     Ok(())
 }
 
-/// Process that runs [`BESIDE`]. Its output goes to a file, which is printed at its end.
-struct Beside {
+/// Process that runs [`IN_PARALLEL`]. Its output goes to a file, which is printed at its end.
+struct SecondProcess {
     process: Child,
     log: PathBuf,
 }
 
-impl Beside {
-    fn start() -> Result<Beside> {
-        let log = build::target()?.join("ci-beside.log");
+impl SecondProcess {
+    fn start() -> Result<SecondProcess> {
+        let log = build::target()?.join("ci-second.log");
         let file = File::create(&log).with_context(|| log.display().to_string())?;
-        let mut command = program(std::env::current_exe()?, &["ci", "--beside"]);
+        let mut command = program(std::env::current_exe()?, &["ci", "--second"]);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         println!("\n$ {} > {}", line(&command), log.display());
-        Ok(Beside { process: command.spawn().context("cannot start the steps beside the others")?, log })
+        Ok(SecondProcess { process: command.spawn().context("cannot start a second process")?, log })
     }
 
     fn finish(mut self) -> Result<()> {
         let status = self.process.wait()?;
         print!("{}", fs::read_to_string(&self.log)?);
-        ensure!(status.success(), "steps beside the others failed, see {}", self.log.display());
+        ensure!(status.success(), "the second process failed, see {}", self.log.display());
         Ok(())
     }
 }
 
-impl Drop for Beside {
+impl Drop for SecondProcess {
     /// Ends the process if the other steps have failed.
     fn drop(&mut self) {
         let _ = self.process.kill();
