@@ -58,8 +58,8 @@ const STEPS: &[Step] = &[
 /// Last step before a second process starts.
 const LAST_ALONE: &str = "test";
 
-/// Steps that a second process runs, in order, in parallel with those after [`LAST_ALONE`]. Most of the time they use one
-/// core, or wait for downloads.
+/// Steps that a second process runs, in order, in parallel with those after [`LAST_ALONE`]. They use one core, or wait
+/// for downloads, most of the time.
 const IN_PARALLEL: &[Step] = &[
     ("wheel", |_| wheel::check()),
     ("cross", |_| test::cross_if_possible()),
