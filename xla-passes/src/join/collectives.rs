@@ -108,7 +108,7 @@ impl Rewriter<'_> {
     fn number(&mut self, at: CompId, op: &Collective, lanes: &Rc<Lanes>) -> Result<Value> {
         let partitions = self.source.attributes().num_partitions.max(1) as i64;
         let is_partition = matches!(op, Collective::PartitionId);
-        if is_partition && partitions > 1 && lanes.outer.is_none() {
+        if is_partition && partitions > 1 && lanes.outer.is_none() && !self.is_per_device {
             return Err(Error::unimplemented(
                 "partition-id outside of manual computations is not supported, since values there are global",
             ));

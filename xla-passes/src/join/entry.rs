@@ -13,6 +13,7 @@ use super::lanes::{Lanes, Value};
 use super::propagate;
 use super::rewrite::Rewriter;
 use super::spread::{Spread, Tiles};
+use crate::program_form::{ProgramForm, program_form};
 use crate::rewrite::builder::Inserter;
 
 /// A program for one device that does the work of a program for several devices.
@@ -34,8 +35,8 @@ pub struct Joined {
 /// Joins the replicas and partitions of a program into one program that does the work of all of them. Tokens carry no
 /// data and are removed from its parameters and results.
 ///
-/// Returns `Error::Unimplemented` if the work cannot be separated by device: collectives of partitions outside of
-/// manual computations, ragged and asynchronous collectives, arrays at the entry that cannot be cut into equal parts.
+/// Returns `Error::Unimplemented` if the work cannot be separated by device: collectives of partitions on
+/// global values, ragged and asynchronous collectives, arrays at the entry that cannot be cut into equal parts.
 pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
     let attributes = module.attributes();
     let count = |count: u64| usize::try_from(count.max(1)).ok().filter(|&count| count <= MAX_DEVICES);
@@ -45,11 +46,14 @@ pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
             "the program has more than {MAX_DEVICES} devices, the limit for one joined program"
         )));
     };
-    let mut rewriter = Rewriter::new(module)?;
+    let mut rewriter = Rewriter::new(module, program_form(module) == ProgramForm::PerDevice && communicates(module))?;
     let at = rewriter.target.add(Computation::new(module.entry().name()));
-    // Partitions are not distinguished at the entry: the first represents all.
-    let devices = (0..replicas).map(|replica| (replica * partitions) as i64).collect();
-    let entry = Entry { source: module, at, lanes: Rc::new(Lanes { devices, outer: None }), replicas, partitions };
+    // Values are global in a program of partitions, where the first partition represents all of a replica, unless each
+    // device has its own values.
+    let each = if rewriter.is_per_device { 1 } else { partitions };
+    let devices = (0..replicas * partitions).step_by(each).map(|device| device as i64).collect();
+    let lanes = Rc::new(Lanes { devices, outer: None });
+    let entry = Entry { source: module, at, lanes, replicas: replicas * partitions / each, partitions: each };
     let meshes = rewriter.meshes.clone();
     let asked = module.entry_layout();
     let mut inputs = Leaves::default();
@@ -72,6 +76,12 @@ pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
     Ok(Joined { module, arguments: inputs.spreads, results: outputs.spreads, shape, devices: replicas * partitions })
 }
 
+/// Whether the devices of a program exchange values or read their ids. Otherwise all compute the same.
+fn communicates(module: &Module) -> bool {
+    let mut ops = module.reachable().into_iter().flat_map(|id| module[id].iter());
+    ops.any(|(_, instruction)| matches!(instruction.op(), Op::Collective(_)))
+}
+
 /// Maximum number of devices that one program may represent.
 const MAX_DEVICES: usize = 1 << 10;
 
@@ -80,7 +90,9 @@ struct Entry<'m> {
     source: &'m Module,
     at: CompId,
     lanes: Rc<Lanes>,
+    /// Number of lanes: replicas, or devices if each has its own values.
     replicas: usize,
+    /// Number of devices that share the values of a lane.
     partitions: usize,
 }
 
@@ -137,7 +149,9 @@ impl Entry<'_> {
         leaves: &mut Leaves,
     ) -> Result<Value> {
         let name = self.source.entry()[id].name();
-        let stated = sdy::shardings(self.source, self.source.entry_id(), id)?;
+        // Shardings of a program on values of one device describe the whole arrays, which the program does not have.
+        let stated =
+            if rewriter.is_per_device { None } else { sdy::shardings(self.source, self.source.entry_id(), id)? };
         let mut arrays: Vec<Vec<InstrId>> = vec![Vec::new(); self.replicas];
         for (number, (path, leaf)) in asked.leaves().into_iter().enumerate() {
             let mut at = Inserter::new(&mut rewriter.target, self.at);
@@ -175,8 +189,10 @@ impl Entry<'_> {
         asked: &Shape,
         leaves: &mut Leaves,
     ) -> Result<()> {
-        let stated = result_shardings(self.source)?;
-        let derived = propagate::of_results(self.source, meshes)?;
+        let (stated, derived) = match rewriter.is_per_device {
+            true => (Vec::new(), Vec::new()),
+            false => (result_shardings(self.source)?, propagate::of_results(self.source, meshes)?),
+        };
         let may_choose = &self.source.attributes().allow_spmd_sharding_propagation_to_output;
         for (number, (path, leaf)) in asked.leaves().into_iter().enumerate() {
             let Shape::Array(array) = leaf else {

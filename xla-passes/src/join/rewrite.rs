@@ -21,14 +21,16 @@ pub(super) struct Rewriter<'m> {
     pub meshes: Meshes,
     /// Computations that are unchanged on one device, mapped to computations of the new program.
     plain: HashMap<CompId, CompId>,
+    /// Whether each device has its own values at the entry, and communicates.
+    pub is_per_device: bool,
     /// Computations with side effects in addition to collectives.
     pub effects: HashSet<CompId>,
     added: usize,
 }
 
 impl<'m> Rewriter<'m> {
-    /// Creates a program without an entry.
-    pub fn new(source: &'m Module) -> Result<Rewriter<'m>> {
+    /// Creates a program without an entry. `is_per_device` states whether each device has its own values.
+    pub fn new(source: &'m Module, is_per_device: bool) -> Result<Rewriter<'m>> {
         let mut target = Module::new(source.name());
         let mut plain: HashMap<CompId, CompId> = HashMap::new();
         let mut effects: HashSet<CompId> = HashSet::new();
@@ -44,7 +46,7 @@ impl<'m> Rewriter<'m> {
         }
         // Calls without operands are inlined because their lanes depend on their users.
         check_inlining(source, |id| !plain.contains_key(&id) || source[id].parameters().is_empty())?;
-        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, effects, added: 0 })
+        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, is_per_device, effects, added: 0 })
     }
 
     /// Returns the new computation for one that is unchanged on one device.

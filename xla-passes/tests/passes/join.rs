@@ -1,9 +1,16 @@
 //! Tests of programs for several devices joined to one program: arguments of the devices, and results of the joined
 //! program.
 
+use std::fs;
+use std::path::Path;
+
+use xla_hlo::eval::grid::{self, Grid};
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, VerifiedModule, eval, text};
 use xla_passes::join::{Joined, join_devices};
 use xla_passes::{ProgramForm, program_form};
+
+#[path = "../../../xla-hlo/tests/eval_grid/modules.rs"]
+mod modules;
 
 fn joined(text: &str) -> Result<Joined> {
     let module = VerifiedModule::new(text::parse_module(text)?)?;
@@ -323,11 +330,52 @@ fn mixed() -> String {
     )
 }
 
+/// All programs of the evaluator's tests whose collectives can be joined, for replicas and partitions.
+#[test]
+fn programs_of_each_device_are_joined() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xla-hlo/tests/eval_grid/programs");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let (mut count, mut refused) = (0, Vec::new());
+    for text in files.iter().flat_map(|file| modules::modules(&fs::read_to_string(file).unwrap())) {
+        let Ok(module) = text::parse_module(&text).and_then(VerifiedModule::new) else { continue };
+        if text.contains("rng-get-and-update-state") {
+            // Lanes draw from the random state of the first device.
+            continue;
+        }
+        let entry = module.entry();
+        let argument = |device: usize, number: usize| {
+            let shape = entry[entry.parameters()[number]].shape().as_array().unwrap();
+            let scalar = |i: usize| Scalar::from_i64(shape.element_type(), (100 * number + 10 * device + i) as i64);
+            Literal::from_fn(shape, |i| scalar(i).rounded(shape.element_type())).unwrap()
+        };
+        let list = |device| (0..entry.parameters().len()).map(|number| argument(device, number)).collect();
+        let devices: Vec<Vec<Literal>> = (0..Grid::of(&module).unwrap().device_count()).map(list).collect();
+        let expected = grid::evaluate(&module, devices.clone());
+        let (ProgramForm::PerDevice, Ok(expected)) = (program_form(&module), expected) else { continue };
+        match join_devices(&module) {
+            Ok(joined) => {
+                let leaves = |literal: &Literal| literal.leaves().into_iter().cloned().collect::<Vec<_>>();
+                let expected: Vec<Vec<Literal>> = expected.iter().map(leaves).collect();
+                assert_eq!(run(&joined, &devices), expected, "{text}");
+                count += 1;
+            }
+            Err(error) => refused.push(format!("{}: {error}", module.name())),
+        }
+    }
+    assert!(count > 25, "{count} programs");
+    insta::assert_snapshot!(refused.join("\n"));
+}
+
 #[test]
 fn what_cannot_be_joined_is_named() {
     let header = "HloModule m, num_partitions=2";
     let cases = [
-        format!("{header}\nENTRY main {{ ROOT p = u32[] partition-id() }}"),
+        format!(
+            "{header}\nENTRY main {{ x = f32[2] parameter(0)\n p = u32[] partition-id()\n \
+             y = f32[2] custom-call(x), custom_call_target=\"Sharding\", sharding={{replicated}}\n \
+             ROOT t = (f32[2], u32[]) tuple(y, p) }}"
+        ),
         format!(
             "{header}\nENTRY main {{ x = f32[3] parameter(0), sharding={{devices=[2]0,1}}\n ROOT y = f32[3] negate(x) }}"
         ),
