@@ -35,11 +35,16 @@ impl SharedState {
 }
 
 impl EmulatedGpu {
-    /// Creates the only device of the platform with this name. Its memory is dirty and guarded, so that tests find
+    /// Creates the first device of the platform with this name. Its memory is dirty and guarded, so that tests find
     /// kernels that read uninitialised memory or past the end of an allocation.
     pub fn new(platform: &str) -> EmulatedGpu {
         let inner = HostExecutor::new(platform, 0, PoolLimits::default()).with_attribute("emulates", "a GPU");
         EmulatedGpu { inner: inner.with_dirty_memory(PoolLimits::default()), shared: Arc::default() }
+    }
+
+    /// Returns another device of the platform, which shares memory pool, race detector and injected faults.
+    pub fn device(&self, ordinal: usize) -> EmulatedGpu {
+        EmulatedGpu { inner: self.inner.device(ordinal), shared: self.shared.clone() }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
 use xla_llvm::target::Target;
+use xla_service::host::HostExecutor;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
@@ -30,7 +31,7 @@ fn emulated_by(way: Option<usize>) -> Arc<dyn Platform> {
 
 #[derive(Debug)]
 struct EmulatedPlatform {
-    executor: Arc<dyn StreamExecutor>,
+    executor: Arc<EmulatedGpu>,
     way: Option<usize>,
 }
 
@@ -52,6 +53,18 @@ impl Platform for EmulatedPlatform {
 
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
         if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(EMULATED_NAME, ordinal, 1)) }
+    }
+
+    fn executors(&self, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
+        self.check()?;
+        let (count, most) = (count.unwrap_or(1), HostExecutor::MOST_DEVICES);
+        if count > most {
+            let message = format!("platform {EMULATED_NAME} has at most {most} devices, not {count}");
+            return Err(Error::invalid_argument(message));
+        }
+        let others = (1..count).map(|ordinal| -> Arc<dyn StreamExecutor> { Arc::new(self.executor.device(ordinal)) });
+        let first: Arc<dyn StreamExecutor> = self.executor.clone();
+        Ok([first].into_iter().chain(others).take(count).collect())
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {

@@ -49,13 +49,15 @@ impl HostExecutor {
             return Err(Error::invalid_argument(format!("the host platform has at most {most} devices, not {count}")));
         }
         let device = |ordinal| -> Arc<dyn StreamExecutor> {
-            if ordinal == self.description.ordinal {
-                return self.clone();
-            }
-            let description = DeviceDescription { ordinal, ..self.description.clone() };
-            Arc::new(HostExecutor { description, pool: self.pool.clone() })
+            if ordinal == self.description.ordinal { self.clone() } else { Arc::new(self.device(ordinal)) }
         };
         Ok((0..count).map(device).collect())
+    }
+
+    /// Returns another virtual device of the same host, which shares the memory pool.
+    pub fn device(&self, ordinal: usize) -> HostExecutor {
+        let description = DeviceDescription { ordinal, ..self.description.clone() };
+        HostExecutor { description, pool: self.pool.clone() }
     }
 
     /// Adds an attribute to the device's description.
