@@ -79,7 +79,7 @@ pub use output_file::{OutputFile, write_file, write_files};
 pub use persistent_cache::build_identity;
 pub use platform::Platform;
 pub use registry::{Availability, CompiledOut, PlatformRegistry, PlatformStatus};
-pub use signature::{Donation, Signature};
+pub use signature::{ArgumentLeaf, Donation, ResultLeaf, Signature};
 pub use temporary::remove_temporaries;
 pub use transfer::TransferManager;
 pub use xla_hlo::ops::RunContext;

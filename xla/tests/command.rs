@@ -8,6 +8,8 @@ mod support;
 mod ahead_of_time;
 #[path = "command/bench.rs"]
 mod bench;
+#[path = "command/devices.rs"]
+mod devices;
 #[path = "command/dynamic.rs"]
 mod dynamic;
 #[cfg(feature = "gpu")]

@@ -18,7 +18,8 @@ use crate::{build, finish, packages, python};
 pub const HELP: &str = "\
 Builds the `xla` command and runs the programs of tests/corpus with it.
 
-  --platform NAME    a platform to run on (may be repeated; default: cpu and interpreter)
+  --platform NAME    a platform to run on (may be repeated; default: cpu and interpreter). Programs for several devices
+                     (suite multi_device) run on as many devices of the platform
   --suite NAME       a suite to run (may be repeated; default: those whose operations are all meant to work)
   --case TEXT        only cases whose name contains TEXT
   --shared DIR       run the corpus in DIR instead, and let its check.py judge (makes a Python environment with
@@ -40,6 +41,7 @@ pub const SUITES: &[&str] = &[
     "rng",
     "complex",
     "zoo",
+    "multi_device",
 ];
 
 /// Time limit of one case.

@@ -19,9 +19,11 @@ mod control_flow;
 mod edges;
 pub(crate) mod entry;
 mod lanes;
+mod parts;
 mod propagate;
 pub(crate) mod rewrite;
 pub(crate) mod spread;
 
 pub use entry::{Joined, join_devices};
+pub use parts::ArrayParts;
 pub use spread::Spread;

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use xla_hlo::{Error, LeafSharding, ProgramShape, Result, ResultExt, VerifiedModule};
-use xla_passes::join::{Joined, join_devices};
+use xla_passes::join::{Joined, Spread, join_devices};
+use xla_passes::localize;
 
 use super::buffer::Buffer;
 use super::device::{Client, protect};
@@ -20,14 +21,34 @@ use crate::options::CompileOptions;
 use crate::signature::Signature;
 
 impl Client {
-    pub(super) fn compile_joined(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
-        let Joined { module: joined, arguments, results, shape, devices } = protect(|| join_devices(module))?;
+    /// Compiles the joined program of a module; `reason` is the property of module or platform that requires it.
+    pub(super) fn compile_joined(
+        &self,
+        module: &VerifiedModule,
+        reason: String,
+        options: &CompileOptions,
+    ) -> Result<LoadedExecutable> {
+        let Joined { module: joined, arguments, results, shape, devices } =
+            protect(|| join_devices(module).or_else(|error| join_local(module).map_err(|_| error)))?;
         self.check_device_count(module, devices)?;
         let program = self.compile_for_one(&joined, options)?;
         let signature = Signature::with_shapes(module, &shape, |array| self.0.transfer.device_shape(array))?;
         let parts = Shards::new(module.clone(), signature, shape, (arguments, results), devices);
-        Ok(program.together(Arc::new(parts)))
+        Ok(program.together(Arc::new(parts), reason.into()))
     }
+}
+
+/// Joins the program of each device of a program on global values. It succeeds for some programs that cannot be joined
+/// as they are: values of several manual computations over the same devices meet in one operation.
+fn join_local(module: &VerifiedModule) -> Result<Joined> {
+    let local = localize(module)?;
+    let mut joined = join_devices(&local.module)?;
+    let spread = |spreads: &mut Vec<Spread>, shardings: Vec<LeafSharding>| {
+        spreads.iter_mut().zip(shardings).for_each(|(spread, sharding)| spread.sharding = sharding);
+    };
+    spread(&mut joined.arguments, local.arguments);
+    spread(&mut joined.results, local.results);
+    Ok(joined)
 }
 
 impl LoadedExecutable {
@@ -67,6 +88,11 @@ impl LoadedExecutable {
         }
     }
 
+    /// Returns the reason why one device does the work of all; `None` unless the program is joined.
+    pub fn join_reason(&self) -> Option<&str> {
+        self.as_together().map(|together| &*together.reason)
+    }
+
     /// Returns the original module of a multi-device program; `None` for other programs. [`LoadedExecutable::module`]
     /// is the module after the passes: that of each device, or the joined module, which one device executes.
     pub fn source(&self) -> Option<&VerifiedModule> {
@@ -87,7 +113,7 @@ impl Together {
         after: Vec<Work>,
         options: &ExecuteOptions,
     ) -> Result<Vec<DeviceResults>> {
-        let Together { program, parts } = self;
+        let Together { program, parts, .. } = self;
         let client = program.client();
         let own = client.device_at(devices[0]);
         let mut inputs = Vec::with_capacity(parts.inputs.len());

@@ -61,6 +61,8 @@ pub(super) struct Together {
     /// Joined program, executed by the first device.
     pub program: LoadedExecutable,
     pub parts: Arc<Shards>,
+    /// Reason why the devices do not run programs of their own values.
+    pub reason: Arc<str>,
 }
 
 /// Properties of a program's runs.
@@ -83,9 +85,9 @@ impl LoadedExecutable {
     }
 
     /// Returns the multi-device program that this joined program implements.
-    pub(super) fn together(&self, parts: Arc<Shards>) -> LoadedExecutable {
+    pub(super) fn together(&self, parts: Arc<Shards>, reason: Arc<str>) -> LoadedExecutable {
         let devices = (0..parts.devices).collect();
-        self.as_loaded(devices, Arrangement::Joined(Together { program: self.clone(), parts }))
+        self.as_loaded(devices, Arrangement::Joined(Together { program: self.clone(), parts, reason }))
     }
 
     /// Returns the same executable for other devices.
@@ -114,10 +116,10 @@ impl LoadedExecutable {
                 own.check_devices(devices)?;
                 Arrangement::PerDevice(own.clone())
             }
-            Arrangement::Joined(Together { program, parts }) => {
+            Arrangement::Joined(Together { program, parts, reason }) => {
                 parts.check_devices(devices)?;
                 let program = program.on_devices(&devices[..1])?;
-                Arrangement::Joined(Together { program, parts: parts.clone() })
+                Arrangement::Joined(Together { program, parts: parts.clone(), reason: reason.clone() })
             }
         };
         Ok(self.as_loaded(devices.to_vec(), arrangement))

@@ -156,7 +156,7 @@ impl Client {
         };
         let joined = self.0.joined.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::info!(module = module.name(), %reason, joined, "a program is joined for its first device");
-        self.compile_joined(module, options)
+        self.compile_joined(module, reason, options)
     }
 
     /// Returns the number of multi-device programs that this client has joined into one program for the first device.

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
-use xla::hlo::Literal;
+use xla::hlo::{Literal, Module};
 use xla::service::{Donation, ExecuteOptions, MemoryAnalysis};
 use xla::{Buffer, Client, LoadedExecutable};
 
 use super::device_time::{self, DeviceTime, Effort};
+use super::devices::{self, Arguments, DevicesArg};
 use super::failure::{Failure, Outcome};
-use super::inputs::{self, Inputs};
 use super::measure::{self, Sums, Times, micros, timed};
+use super::output;
 use super::process::{self, Status};
 use super::profile::{self, Profile};
 use super::program::{Runnable, RunnableArg};
 use super::progress::Progress;
 use super::session::{PlatformArg, Session};
-use super::{output, run};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +29,11 @@ Examples:
   xla bench module.hlo --device-time                also the time on the device, without the host's part
   xla bench --executable build/main.xlax            load time and run time of an output of `xla compile`
 
+  xla bench partitioned.hlo --devices 4             launches on all devices of the program
+
 The clock of `run` starts when inputs are on the device and stops when all outputs are ready: the latency of one call.
+On several devices it is the time of a launch: until all devices are done. Each device has its part of generated global
+values, and outputs are listed by device. `joined` of the JSON is the reason why one device does the work of all, or null.
 Compiling is timed with a new client each time, from the parsed module to the executable. A manifest.json beside MODULE may
 specify the distributions of inputs; by default floats are uniform in [-1, 1) and integers in [0, 8).";
 
@@ -41,6 +45,8 @@ pub struct Args {
     program: RunnableArg,
     #[command(flatten)]
     platform: PlatformArg,
+    #[command(flatten)]
+    devices: DevicesArg,
     /// Seed of the generated inputs
     #[arg(long, value_name = "N", default_value = "0")]
     inputs_seed: u64,
@@ -73,6 +79,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[derive(Debug, Serialize)]
 struct Report {
     name: String,
+    /// Number of devices of the program.
+    devices: usize,
+    /// Reason why the first device does the work of all; `null` unless the program is joined.
+    joined: Option<String>,
     #[serde(rename = "impl")]
     implementation: String,
     compile_ms: f64,
@@ -119,7 +129,7 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
     // The process is pinned before any thread starts, because threads inherit the affinity.
     let threads = session.pin()?;
     let source = args.program.read()?;
-    let client = client(session, args, &source)?;
+    let client = client(session, args, &source, 1)?;
     let implementation = format!("xla {} ({})", env!("CARGO_PKG_VERSION"), client.platform());
     let start = process::status();
     process::reset_peak();
@@ -134,9 +144,12 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
     let after_run = process::status();
 
     let memory = program.executable.memory_analysis();
+    let devices = program.executable.devices().len();
     let peaks = Peaks { start, after_compile, with_inputs, after_run };
     Ok(Report {
         name: source.stem(),
+        devices,
+        joined: program.executable.join_reason().map(str::to_string),
         outputs: program.sums()?,
         device_time: if args.device_time { Some(program.device_time(args, source.path(), &times)?) } else { None },
         profile: if args.profile { Some(profiled(session, args, &source)?) } else { None },
@@ -146,7 +159,7 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
 
 /// Runs the program while a profile is recorded.
 fn profiled(session: &Session, args: &Args, source: &Runnable) -> Outcome<Profile> {
-    let client = client(session, args, source)?;
+    let client = client(session, args, source, 1)?;
     let Runnable::Module(module) = source else { return Err(Failure::usage("--profile takes a module")) };
     let executable = client.compile(&module.verify(module.parse()?)?, &session.compile_options())?;
     let mut program = Program::new(executable, source.path(), args.inputs_seed)?;
@@ -175,6 +188,8 @@ fn report(
     let compiles = Times::new(compile.compile.clone());
     Report {
         name: String::new(),
+        devices: 1,
+        joined: None,
         implementation,
         compile_ms: millis(compiles.median()),
         compile_first_ms: compile.compile.first().map_or(0.0, |first| millis(*first)),
@@ -213,11 +228,25 @@ struct Compiled {
 }
 
 /// Creates a client of the requested platform, or of the platform that the program was compiled for.
-fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client> {
+fn client(session: &Session, args: &Args, program: &Runnable, devices: usize) -> Outcome<Client> {
     let registry = session.registry();
-    match program {
+    let client = match program {
         Runnable::Module(_) => session.client(&registry, &args.platform),
         Runnable::Executable(stored) => session.client_for(&registry, &args.platform, stored),
+    };
+    if devices == 1 { client } else { devices::client(&registry, client?.platform(), devices) }
+}
+
+/// Returns the number of devices of a program; an error if an option requires a program of one device.
+fn device_count(args: &Args, module: &Module) -> Outcome<usize> {
+    let count = args.devices.count(module)?;
+    let option = args.profile.then_some("--profile").or_else(|| args.device_time.then_some("--device-time"));
+    match option.filter(|_| count > 1) {
+        Some(option) => {
+            let name = module.name();
+            Err(Failure::usage(format!("{option} measures programs of one device, but {name} is for {count} devices")))
+        }
+        None => Ok(count),
     }
 }
 
@@ -226,22 +255,33 @@ fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client>
 fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compiled> {
     let mut times = CompileTimes { parse: Vec::new(), compile: Vec::new() };
     let mut progress = Progress::new("compiling", usize::from(args.compiles));
+    let mut devices = 1;
     loop {
-        let client = client(session, args, program)?;
         let options = session.compile_options();
         let (executable, parse, compile) = match program {
             Runnable::Module(source) => {
-                let (module, parse) = timed(|| source.parse());
+                let (module, parse) = timed(|| devices::parsed(source));
                 let module = module?;
+                devices = device_count(args, &module)?;
+                let client = client(session, args, program, devices)?;
                 let (executable, compile) =
                     timed(|| -> Outcome<_> { Ok(client.compile(&source.verify(module)?, &options)?) });
                 (executable?, parse, compile)
             }
             Runnable::Executable(stored) => {
+                let client = client(session, args, program, devices)?;
                 let (executable, load) = timed(|| stored.load(&client, &options));
-                (executable?, Duration::ZERO, load)
+                let executable = executable?;
+                let found = device_count(args, executable.module())?;
+                if found != devices {
+                    // The file states the number of devices, so the first load decides it.
+                    devices = found;
+                    continue;
+                }
+                (executable, Duration::ZERO, load)
             }
         };
+        let executable = devices::place(executable, devices)?;
         times.parse.push(parse);
         times.compile.push(compile);
         progress.advance();
@@ -254,44 +294,41 @@ fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compil
 /// Program with its inputs on the device.
 struct Program {
     executable: LoadedExecutable,
-    buffers: Vec<Buffer>,
-    /// Inputs that a run must consume by donation; each run needs new copies of them.
-    consumed: Vec<(usize, Literal)>,
+    /// Arguments on each device.
+    buffers: Vec<Vec<Buffer>>,
+    /// Inputs that a run must consume by donation, on each device; each run needs new copies of them.
+    consumed: Vec<(usize, Vec<Literal>)>,
 }
 
 impl Program {
     fn new(executable: LoadedExecutable, path: Option<&Path>, seed: u64) -> Outcome<Program> {
-        run::check_devices(executable.module(), 1)?;
-        let signature = executable.signature();
-        let mut inputs: Inputs = inputs::made(path, signature, seed)?;
-        let mut buffers = Vec::new();
+        let mut arguments = Arguments::made(path, &executable, seed)?;
+        let mut buffers: Vec<Vec<Buffer>> = executable.devices().map(|_| Vec::new()).collect();
         let mut consumed = Vec::new();
-        for (i, leaf) in signature.arguments().iter().enumerate() {
-            let literal = inputs.literal(signature, i)?;
-            buffers.push(executable.argument_buffer(i, &literal)?);
+        for (i, leaf) in executable.signature().arguments().iter().enumerate() {
+            let literals = arguments.literals(&executable, i)?;
+            let own = devices::buffers(&executable, i, &literals)?;
+            buffers.iter_mut().zip(own).for_each(|(list, buffer)| list.push(buffer));
             match leaf.donation {
-                Donation::Required => consumed.push((i, literal)),
+                Donation::Required => consumed.push((i, literals)),
                 Donation::Welcome | Donation::Unused => {}
             }
         }
-        buffers.iter().try_for_each(Buffer::wait)?;
+        buffers.iter().flatten().try_for_each(Buffer::wait)?;
         Ok(Program { executable, buffers, consumed })
     }
 
-    /// Runs the program once; returns the outputs and the duration, without preparation and cleanup.
-    fn once(&mut self) -> xla::Result<(Vec<Buffer>, Duration)> {
-        for (i, literal) in &self.consumed {
-            self.buffers[*i] = self.executable.argument_buffer(*i, literal)?;
-            self.buffers[*i].wait()?;
+    /// Runs the program once on all of its devices; returns the outputs of each and the duration, without preparation
+    /// and cleanup.
+    fn once(&mut self) -> xla::Result<(Vec<Vec<Buffer>>, Duration)> {
+        for (i, literals) in &self.consumed {
+            let own = devices::buffers(&self.executable, *i, literals)?;
+            own.iter().try_for_each(Buffer::wait)?;
+            self.buffers.iter_mut().zip(own).for_each(|(list, buffer)| list[*i] = buffer);
         }
         let donate = self.consumed.iter().map(|(i, _)| *i).collect();
         let options = ExecuteOptions { donate, ..ExecuteOptions::default() };
-        let arguments: Vec<&Buffer> = self.buffers.iter().collect();
-        let (outputs, time) = timed(|| {
-            let outputs = self.executable.execute_with(&arguments, &options)?;
-            outputs.iter().try_for_each(Buffer::wait)?;
-            Ok(outputs)
-        });
+        let (outputs, time) = timed(|| devices::launch(&self.executable, &self.buffers, &options));
         Ok((outputs?, time))
     }
 
@@ -314,7 +351,7 @@ impl Program {
 
     fn sums(&mut self) -> Outcome<Vec<Sums>> {
         let (outputs, _) = self.once()?;
-        let sums = outputs.into_iter().map(|buffer| Ok(Sums::of(&buffer.to_literal()?)));
+        let sums = outputs.into_iter().flatten().map(|buffer| Ok(Sums::of(&buffer.to_literal()?)));
         Ok(sums.collect::<xla::Result<_>>()?)
     }
 }
@@ -323,6 +360,11 @@ impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let plural = if self.threads == 1 { "CPU" } else { "CPUs" };
         writeln!(f, "{}, {}, {} {plural}", self.name, self.implementation, self.threads)?;
+        match (&self.joined, self.devices) {
+            (Some(reason), devices) => writeln!(f, "  devices  {devices:>12}       joined for the first: {reason}")?,
+            (None, 1) => {}
+            (None, devices) => writeln!(f, "  devices  {devices:>12}       each runs the program on its own values")?,
+        }
         writeln!(f, "  parse    {:>12.3} ms", self.parse_ms)?;
         let (first, compiles) = (self.compile_first_ms, self.compile_all_ms.len());
         writeln!(f, "  compile  {:>12.3} ms    median of {compiles}, the first {first:.3}", self.compile_ms)?;
@@ -343,8 +385,11 @@ impl std::fmt::Display for Report {
             "  memory   {:>12.1} MiB   above the start; peak {peak:.1}, temporaries {temporaries:.1}",
             self.peak_over_start_mb
         )?;
+        let of_device = self.outputs.len() / self.devices.max(1);
         for (i, Sums { sum, abs_sum, nonfinite, .. }) in self.outputs.iter().enumerate() {
             let strange = if *nonfinite > 0 { format!(", {nonfinite} not finite") } else { String::new() };
+            let (i, device) = (i % of_device.max(1), i / of_device.max(1));
+            let i = if self.devices > 1 { format!("{i}.dev{device}") } else { i.to_string() };
             writeln!(f, "  output {i:<3} sum {sum:e}, of absolute values {abs_sum:e}{strange}")?;
         }
         if let Some(profile) = &self.profile {

@@ -103,11 +103,11 @@ fn sets(cache: usize, bytes: usize, memory: usize, launches: usize) -> usize {
 
 /// Creates `count` argument lists with equal values in separate memory.
 fn arguments(program: &LoadedExecutable, path: Option<&Path>, seed: u64, count: usize) -> Outcome<Vec<Vec<Buffer>>> {
-    let signature = program.signature();
-    let mut inputs = inputs::made(path, signature, seed)?;
+    let leaves = program.signature().arguments();
+    let mut inputs = inputs::made(path, leaves, seed)?;
     let mut sets: Vec<Vec<Buffer>> = (0..count).map(|_| Vec::new()).collect();
-    for number in 0..signature.arguments().len() {
-        let literal = inputs.literal(signature, number)?;
+    for number in 0..leaves.len() {
+        let literal = inputs.literal(leaves, number)?;
         for set in &mut sets {
             set.push(program.argument_buffer(number, &literal)?);
         }

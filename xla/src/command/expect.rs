@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use xla::LoadedExecutable;
 use xla::compare::Tolerance;
-use xla::hlo::{Error, Literal, Result};
+use xla::hlo::{ArrayShape, Error, Literal, Result};
 use xla::npz::Archive;
-use xla::service::Signature;
 
+use super::device_arrays::{DeviceArrays, Spelling};
+use super::devices;
 use super::failure::{BadInput, Outcome};
+use super::outputs::Outputs;
 
 /// Expected outputs.
 #[derive(Args, Debug)]
@@ -34,23 +37,73 @@ fn tolerance(text: &str) -> Result<f64, String> {
 
 impl ExpectArgs {
     /// Compares the outputs; returns a sentence that they agree, or `None` if nothing is expected.
-    pub fn check(&self, signature: &Signature, outputs: &[Literal]) -> Outcome<Option<String>> {
+    pub fn check(&self, outputs: &Outputs) -> Outcome<Option<String>> {
         let Some(path) = &self.expect else { return Ok(None) };
-        let mut archive = Archive::open(path).bad_input()?;
+        let (count, devices) = (outputs.leaves.len(), outputs.devices.len());
+        let Some(program) = &outputs.program else {
+            self.check_whole(path, outputs)?;
+            return Ok(Some(format!("{count} outputs agree with {}", path.display())));
+        };
+        let mut arrays = DeviceArrays::open(path, "out", devices).bad_input()?;
+        match arrays.spelling().bad_input()? {
+            Spelling::OfDevices => {
+                arrays.check(count).bad_input()?;
+                self.compare(outputs, |i, device, shape| arrays.read(i, device, shape))?;
+            }
+            Spelling::Whole => self.check_parts(arrays.into_archive(), outputs, program)?,
+        }
+        Ok(Some(format!("{count} outputs of {devices} devices agree with {}", path.display())))
+    }
+
+    /// Compares each output of each device with its expected value.
+    fn compare(
+        &self,
+        outputs: &Outputs,
+        mut expected: impl FnMut(usize, usize, &ArrayShape) -> Result<Literal>,
+    ) -> Outcome {
         let tolerance = Tolerance { rtol: self.rtol, atol: self.atol, signed_zero: self.signed_zero };
-        for (i, (leaf, actual)) in signature.results().iter().zip(outputs).enumerate() {
-            // An array with dynamic dimensions is expected in its actual size.
-            let shape = if leaf.shape.is_static() { &*leaf.shape } else { actual.array_shape() };
-            let expected = archive.read(&format!("out{i}"), shape).bad_input()?;
-            if let Some(difference) = tolerance.difference(&expected, actual) {
-                return Err(Error::failed_precondition(format!("out{i} {}: {difference}", actual.shape())).into());
+        for (i, leaf) in outputs.leaves.iter().enumerate() {
+            for (device, actual) in outputs.devices.iter().enumerate() {
+                let actual = &actual[i];
+                // An array with dynamic dimensions is expected in its actual size.
+                let shape = if leaf.shape.is_static() { &*leaf.shape } else { actual.array_shape() };
+                let expected = expected(i, device, shape).bad_input()?;
+                if let Some(difference) = tolerance.difference(&expected, actual) {
+                    let message = format!("{} {}: {difference}", outputs.name(i, device), actual.shape());
+                    return Err(Error::failed_precondition(message).into());
+                }
             }
         }
-        let extra = format!("out{}", outputs.len());
-        if archive.names().contains(&extra) {
-            let message = format!("{} also has {extra}; the program has {} outputs", path.display(), outputs.len());
-            return Err(Error::invalid_argument(message)).bad_input();
-        }
-        Ok(Some(format!("{} outputs agree with {}", outputs.len(), path.display())))
+        Ok(())
     }
+
+    /// Compares the outputs of one device.
+    fn check_whole(&self, path: &std::path::Path, outputs: &Outputs) -> Outcome {
+        let mut archive = Archive::open(path).bad_input()?;
+        self.compare(outputs, |i, _, shape| archive.read(&format!("out{i}"), shape))?;
+        no_more(&archive, outputs.leaves.len())
+    }
+
+    /// Compares the outputs of each device with its parts of whole arrays.
+    fn check_parts(&self, mut archive: Archive, outputs: &Outputs, program: &LoadedExecutable) -> Outcome {
+        let shapes = outputs.leaves.iter().map(|leaf| &*leaf.shape);
+        let parts = devices::parts(program, program.result_shardings(), shapes, |i| format!("out{i}")).bad_input()?;
+        let partitions = devices::partitions(program)?;
+        self.compare(outputs, |i, device, shape| {
+            let part = &parts[i];
+            let whole = if part.whole().dims() == outputs.leaves[i].shape.dims() { shape } else { part.whole() };
+            part.cut(&archive.read(&format!("out{i}"), whole)?, device % partitions)
+        })?;
+        no_more(&archive, outputs.leaves.len())
+    }
+}
+
+/// Returns an error if an archive has one more output than expected.
+fn no_more(archive: &Archive, count: usize) -> Outcome {
+    let extra = format!("out{count}");
+    if !archive.names().contains(&extra) {
+        return Ok(());
+    }
+    let message = format!("{} also has {extra}; the program has {count} outputs", archive.path().display());
+    Err(Error::invalid_argument(message)).bad_input()
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use xla::hlo::{ArrayShape, Error, Literal, Result, ResultExt};
 use xla::npz::Archive;
-use xla::service::Signature;
+use xla::service::ArgumentLeaf;
 use xla::stablehlo::ArgumentShapes;
 
+use super::device_arrays::DEVICE;
 use super::failure::{BadInput, Failure, Outcome};
 use super::generate::Generator;
 use super::manifest;
@@ -31,27 +32,32 @@ pub enum Inputs {
 }
 
 impl InputArgs {
+    /// Returns the path of the file with the inputs, if they are not generated.
+    pub fn file(&self) -> Option<&Path> {
+        self.inputs.as_deref()
+    }
+
     /// Opens the source; an error unless there is exactly one input for each argument.
-    pub fn open(&self, program: Option<&Path>, signature: &Signature) -> Outcome<Inputs> {
+    pub fn open(&self, program: Option<&Path>, arguments: &[ArgumentLeaf]) -> Outcome<Inputs> {
         match (&self.inputs, self.inputs_seed) {
             (Some(path), _) => {
                 let archive = Archive::open(path).bad_input()?;
-                check_names(&archive, signature).bad_input()?;
+                check_names(&archive, arguments).bad_input()?;
                 Ok(Inputs::File(archive))
             }
-            (None, Some(seed)) => made(program, signature, seed),
-            (None, None) if signature.arguments().is_empty() => Ok(Inputs::Made { generators: Vec::new(), seed: 0 }),
+            (None, Some(seed)) => made(program, arguments, seed),
+            (None, None) if arguments.is_empty() => Ok(Inputs::Made { generators: Vec::new(), seed: 0 }),
             (None, None) => Err(Failure::usage(format!(
                 "the module takes {}: give --inputs FILE.npz, or generate them with --inputs-seed 0",
-                list(signature)
+                list(arguments)
             ))),
         }
     }
 }
 
 /// Creates inputs generated from a seed. `program` is the file of the program, if it has one.
-pub fn made(program: Option<&Path>, signature: &Signature, seed: u64) -> Outcome<Inputs> {
-    let shapes: Vec<&ArrayShape> = signature.arguments().iter().map(|leaf| &*leaf.shape).collect();
+pub fn made(program: Option<&Path>, arguments: &[ArgumentLeaf], seed: u64) -> Outcome<Inputs> {
+    let shapes: Vec<&ArrayShape> = arguments.iter().map(|leaf| &*leaf.shape).collect();
     let program = program.map(manifest::Program::beside).transpose().bad_input()?.flatten();
     let generators = match program {
         Some(program) => program.generators(&shapes).bad_input()?,
@@ -78,8 +84,8 @@ impl InputArgs {
 
 impl Inputs {
     /// Returns the value of argument `index`. Errors name the argument, its array and both shapes.
-    pub fn literal(&mut self, signature: &Signature, index: usize) -> Outcome<Literal> {
-        let leaf = &signature.arguments()[index];
+    pub fn literal(&mut self, arguments: &[ArgumentLeaf], index: usize) -> Outcome<Literal> {
+        let leaf = &arguments[index];
         let literal = match self {
             Inputs::Made { generators, seed } => generators[index].literal(&leaf.shape, *seed, index),
             Inputs::File(archive) => archive.read(&format!("arg{index}"), &leaf.shape),
@@ -88,14 +94,13 @@ impl Inputs {
     }
 }
 
-fn check_names(archive: &Archive, signature: &Signature) -> Result<()> {
+fn check_names(archive: &Archive, arguments: &[ArgumentLeaf]) -> Result<()> {
     let file = archive.path().display();
-    if archive.names().iter().any(|name| name.contains(".dev")) {
-        return Err(Error::unimplemented(format!(
-            "{file} has inputs for several devices (such as arg0.dev0); programs for more than one device cannot be run yet"
+    if let Some(name) = archive.names().iter().find(|name| name.contains(DEVICE)) {
+        return Err(Error::invalid_argument(format!(
+            "{file} has {name}, an array of one of several devices, but the program is for 1 device"
         )));
     }
-    let arguments = signature.arguments();
     for (i, leaf) in arguments.iter().enumerate() {
         if !archive.names().contains(&format!("arg{i}")) {
             let (what, shape) = (leaf.describe(i), &leaf.shape);
@@ -109,7 +114,7 @@ fn check_names(archive: &Archive, signature: &Signature) -> Result<()> {
     if let Some(extra) = archive.names().iter().find(|name| expected(name).is_none_or(|n| n >= arguments.len())) {
         return Err(Error::invalid_argument(format!(
             "{file} also has {extra}, but the module takes {}",
-            list(signature)
+            list(arguments)
         )));
     }
     Ok(())
@@ -128,8 +133,7 @@ fn names(archive: &Archive) -> String {
 }
 
 /// Formats the arguments, such as `2 inputs (arg0 f32[2], arg1 s32[])`.
-fn list(signature: &Signature) -> String {
-    let arguments = signature.arguments();
+fn list(arguments: &[ArgumentLeaf]) -> String {
     let shown = arguments.iter().take(NAMED).enumerate().map(|(i, leaf)| format!("arg{i} {}", leaf.shape));
     let shown = shown.collect::<Vec<_>>().join(", ");
     match arguments.len() {

@@ -6,7 +6,9 @@
 mod bench;
 mod compile;
 mod convert;
+mod device_arrays;
 mod device_time;
+mod devices;
 mod expect;
 mod failure;
 mod form;
@@ -17,6 +19,7 @@ mod measure;
 mod opt;
 pub mod out_of_memory;
 mod output;
+mod outputs;
 mod panics;
 mod platforms;
 mod process;

@@ -1,18 +1,18 @@
 //! `xla run`: compiles a program, runs it once and outputs its results.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use xla::hlo::{Error, Literal, Module};
-use xla::npz;
-use xla::service::{ExecuteOptions, Signature};
+use xla::hlo::Literal;
+use xla::service::{ArgumentLeaf, ExecuteOptions};
 use xla::{Client, LoadedExecutable};
 
+use super::devices::{self, Arguments, DevicesArg};
 use super::expect::ExpectArgs;
 use super::failure::Outcome;
 use super::inputs::InputArgs;
 use super::output;
-use super::program::{Runnable, RunnableArg, Source};
+use super::outputs::Outputs;
+use super::program::{Runnable, RunnableArg, Source, Stored};
 use super::session::{PlatformArg, Session};
 use super::signature;
 
@@ -30,6 +30,10 @@ Examples:
       A StableHLO program with dynamic dimensions (jax.export, torch.export); --inputs alone says the shapes, too.
   xla run --executable build/main.xlax --inputs-seed 0
       A program that `xla compile` wrote; nothing is compiled. Its machine code runs: take only files that you trust.
+  xla run partitioned.hlo --devices 4 --inputs in.npz --output out.npz
+      A program of 4 replicas or partitions. in.npz holds arg0.dev0, arg0.dev1, ...: the value, or the part of a global
+      value, on each device; or arg0, arg1, ...: global values, which are split by their shardings, and values that all
+      devices have. out.npz gets out0.dev0, out0.dev1, ...; --expect takes both kinds of names.
 
 Element types that numpy lacks (bf16, f8..., s4, ...) are raw bytes, as ml_dtypes saves them: |V2 or |V1, one
 element each. Inputs of floats narrower than 32 bits may also be float32.";
@@ -49,69 +53,76 @@ pub struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     expect: ExpectArgs,
-    /// Number of devices
-    #[arg(long, value_name = "N", default_value = "1")]
-    devices: NonZeroUsize,
+    #[command(flatten)]
+    devices: DevicesArg,
 }
 
 /// Runs the program.
 pub fn run(session: &Session, args: &Args) -> Outcome {
-    let (signature, outputs) = match args.program.read()? {
+    let outputs = match args.program.read()? {
         Runnable::Module(source) => compile_and_run(session, args, source)?,
-        Runnable::Executable(stored) => {
-            let client = session.client_for(&session.registry(), &args.platform, &stored)?;
-            let executable = stored.load(&client, &session.compile_options())?;
-            check_devices(executable.module(), args.devices.get())?;
-            let signature = signature::of_module(executable.module())?;
-            let literals = inputs_of(args, Some(stored.path()), &signature)?;
-            drop(stored);
-            let outputs = execute(&executable, literals)?;
-            (signature, outputs)
-        }
+        Runnable::Executable(stored) => load_and_run(session, args, &stored)?,
     };
     if let Some(path) = &args.output {
-        npz::write(path, &outputs)?;
+        outputs.write(path)?;
     }
-    match args.expect.check(&signature, &outputs)? {
+    match args.expect.check(&outputs)? {
         Some(agreement) => output::print(&format!("{agreement}\n"))?,
-        None if args.output.is_none() => output::print(&listing(&outputs))?,
+        None if args.output.is_none() => output::print(&outputs.listing())?,
         None => {}
     }
     Ok(())
 }
 
-fn compile_and_run(session: &Session, args: &Args, mut source: Source) -> Outcome<(Signature, Vec<Literal>)> {
+fn compile_and_run(session: &Session, args: &Args, mut source: Source) -> Outcome<Outputs> {
     let registry = session.registry();
     let platform = session.platform(&registry, &args.platform)?;
     args.inputs.give_extents(source.shapes_mut())?;
-    let module = source.verified()?;
-    check_devices(&module, args.devices.get())?;
+    let module = devices::verified(&source)?;
+    let count = args.devices.count(&module)?;
+    if count > 1 {
+        let client = devices::client(&registry, platform.name(), count)?;
+        let executable = client.compile(&module, &session.compile_options())?;
+        drop(module);
+        return run_on_devices(args, source.path(), executable, count);
+    }
     let signature = signature::of_module(&module)?;
-    let literals = inputs_of(args, source.path(), &signature)?;
+    // Inputs that do not fit are reported before the compilation.
+    let literals = literals(args, source.path(), signature.arguments())?;
     drop(source);
     let client = Client::new(&registry, platform.name())?;
     let executable = client.compile(&module, &session.compile_options())?;
     drop(module);
-    Ok((signature, execute(&executable, literals)?))
+    Ok(Outputs { leaves: signature.results().to_vec(), devices: vec![execute(&executable, literals)?], program: None })
 }
 
-fn inputs_of(args: &Args, program: Option<&Path>, signature: &Signature) -> Outcome<Vec<Literal>> {
-    let mut given = args.inputs.open(program, signature)?;
-    (0..signature.arguments().len()).map(|i| given.literal(signature, i)).collect()
-}
-
-/// Returns an error if the option or the module's header requests several devices, which are not supported.
-pub fn check_devices(module: &Module, asked: usize) -> Outcome {
-    let attributes = module.attributes();
-    let (replicas, partitions) = (attributes.replica_count.max(1), attributes.num_partitions.max(1));
-    if asked > 1 || replicas.saturating_mul(partitions) > 1 {
-        return Err(Error::unimplemented(format!(
-            "programs for more than one device cannot be run yet ({replicas} replicas and {partitions} partitions in the \
-             module's header, --devices {asked})"
-        ))
-        .into());
+fn load_and_run(session: &Session, args: &Args, stored: &Stored) -> Outcome<Outputs> {
+    let registry = session.registry();
+    let client = session.client_for(&registry, &args.platform, stored)?;
+    let executable = stored.load(&client, &session.compile_options())?;
+    let count = args.devices.count(executable.module())?;
+    if count > 1 {
+        let client = devices::client(&registry, client.platform(), count)?;
+        let executable = stored.load(&client, &session.compile_options())?;
+        return run_on_devices(args, Some(stored.path()), executable, count);
     }
-    Ok(())
+    let signature = signature::of_module(executable.module())?;
+    let literals = literals(args, Some(stored.path()), signature.arguments())?;
+    Ok(Outputs { leaves: signature.results().to_vec(), devices: vec![execute(&executable, literals)?], program: None })
+}
+
+/// Runs a program on its devices.
+fn run_on_devices(args: &Args, path: Option<&Path>, executable: LoadedExecutable, count: usize) -> Outcome<Outputs> {
+    let executable = devices::place(executable, count)?;
+    let arguments = Arguments::open(&args.inputs, path, &executable)?;
+    let results = devices::run_once(&executable, arguments)?;
+    Ok(Outputs::of_devices(executable, results))
+}
+
+/// Returns the inputs of one device.
+fn literals(args: &Args, program: Option<&Path>, arguments: &[ArgumentLeaf]) -> Outcome<Vec<Literal>> {
+    let mut given = args.inputs.open(program, arguments)?;
+    (0..arguments.len()).map(|i| given.literal(arguments, i)).collect()
 }
 
 fn execute(executable: &LoadedExecutable, literals: Vec<Literal>) -> Outcome<Vec<Literal>> {
@@ -121,8 +132,4 @@ fn execute(executable: &LoadedExecutable, literals: Vec<Literal>) -> Outcome<Vec
     let options = ExecuteOptions { donate: (0..buffers.len()).collect(), ..ExecuteOptions::default() };
     let outputs = executable.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)?;
     Ok(outputs.iter().map(|buffer| buffer.to_literal()).collect::<xla::Result<_>>()?)
-}
-
-fn listing(outputs: &[Literal]) -> String {
-    outputs.iter().enumerate().map(|(i, literal)| format!("out{i}: {}\n", output::show(literal))).collect()
 }

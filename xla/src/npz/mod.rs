@@ -90,6 +90,11 @@ impl Archive {
 ///
 /// The file is written atomically ([`OutputFile`]). [`Error::FailedPrecondition`] names a file that cannot be written.
 pub fn write(path: &Path, outputs: &[Literal]) -> Result<()> {
+    write_named(path, outputs.iter().enumerate().map(|(i, literal)| (format!("out{i}"), literal)))
+}
+
+/// Writes an archive of arrays with names, like [`write()`].
+pub fn write_named<'a>(path: &Path, outputs: impl IntoIterator<Item = (String, &'a Literal)>) -> Result<()> {
     let mut file = FirstError { inner: OutputFile::create(path)?, failed: false, position: 0 };
     let written = if file.inner.is_seekable() {
         write_members(ZipWriter::new(&mut file), outputs)
@@ -106,11 +111,14 @@ pub fn write(path: &Path, outputs: &[Literal]) -> Result<()> {
     file.inner.finish()
 }
 
-fn write_members<W: Write + Seek>(mut zip: ZipWriter<W>, outputs: &[Literal]) -> zip::result::ZipResult<()> {
+fn write_members<'a, W: Write + Seek>(
+    mut zip: ZipWriter<W>,
+    outputs: impl IntoIterator<Item = (String, &'a Literal)>,
+) -> zip::result::ZipResult<()> {
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    for (i, literal) in outputs.iter().enumerate() {
+    for (name, literal) in outputs {
         let large = u32::try_from(literal.byte_len().saturating_add(1 << 16)).is_err();
-        zip.start_file(format!("out{i}{SUFFIX}"), options.large_file(large))?;
+        zip.start_file(format!("{name}{SUFFIX}"), options.large_file(large))?;
         npy::write(&mut zip, literal)?;
     }
     Ok(zip.finish()?.flush()?)

@@ -104,11 +104,12 @@ fn damaged_archives_are_refused() {
 }
 
 #[test]
-fn inputs_for_several_devices_are_not_taken_yet() {
+fn inputs_for_several_devices_are_not_taken() {
     let folder = with_inputs();
     folder.archive("devices.npz", &[("arg0.dev0", floats(&[2, 3], &X)), ("arg0.dev1", floats(&[2, 3], &X))]);
-    let message = folder.fails(1, &format!("{RUN} --inputs devices.npz"));
-    assert!(message.starts_with("devices.npz has inputs for several devices"), "{message}");
+    let message = folder.fails(2, &format!("{RUN} --inputs devices.npz"));
+    let expected = "devices.npz has arg0.dev0, an array of one of several devices, but the program is for 1 device";
+    assert_eq!(message, expected);
 }
 
 #[test]

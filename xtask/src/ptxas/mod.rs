@@ -170,7 +170,7 @@ fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
         match shared.join("corpus").exists() {
             true => collect(&shared.join("corpus"), "corpus", &mut found)?,
             false => {
-                for suite in corpus::SUITES {
+                for suite in corpus::SUITES.iter().filter(|suite| **suite != SEVERAL_DEVICES) {
                     collect(&corpus::unpack(suite)?, &format!("corpus/{suite}"), &mut found)?;
                 }
             }
