@@ -25,7 +25,7 @@ pub struct DeviceOptions {
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { devices: 1, memory_bytes: 1 << 30, streams: 1 }
+        DeviceOptions { devices: 4, memory_bytes: 1 << 30, streams: 1 }
     }
 }
 

@@ -14,6 +14,7 @@ mod data;
 pub mod differential;
 pub mod each_pass;
 pub mod generate;
+pub mod grid_programs;
 pub mod isolated;
 pub mod multi_device;
 pub mod program;

@@ -2,11 +2,14 @@
 
 use xla::compare::Tolerance;
 use xla::npz::Archive;
-use xla::{ArrayShape, Buffer, Client, CompileOptions, Error, ExecuteOptions, Literal, Result, VerifiedModule};
+use xla::{
+    ArrayShape, Buffer, Client, CompileOptions, Error, ExecuteOptions, Literal, LoadedExecutable, Result,
+    VerifiedModule,
+};
 use xla_hlo::eval::grid::Grid;
 use xla_hlo::text::parse_module;
 use xla_passes::{ProgramForm, localize, program_form};
-use xla_service::Dispatch;
+use xla_service::{Dispatch, Donate};
 
 use crate::corpus::{self, Case};
 
@@ -77,14 +80,21 @@ pub fn differences(case: &Case, results: &[Literal]) -> Result<Vec<String>> {
 /// Runs a program on devices of a client, one for each list of arguments. Returns the result of each device.
 pub fn run(client: &Client, module: &VerifiedModule, arguments: &[Vec<Literal>]) -> Result<Vec<Literal>> {
     let program = client.compile(module, &CompileOptions::default())?;
+    launch(&program, arguments, Donate::default())
+}
+
+/// Runs a compiled program on its devices, one for each list of arguments. Returns the result of each device.
+pub fn launch(program: &LoadedExecutable, arguments: &[Vec<Literal>], donate: Donate) -> Result<Vec<Literal>> {
     let lists = program.devices().zip(arguments).map(|(device, list)| {
         list.iter().map(|literal| device.buffer_of_shape(literal, literal.array_shape())).collect()
     });
     let buffers: Vec<Vec<Buffer>> = lists.collect::<Result<_>>()?;
     let lists: Vec<Vec<&Buffer>> = buffers.iter().map(|list| list.iter().collect()).collect();
-    let results =
-        program.launch(&lists, &ExecuteOptions { dispatch: Dispatch::Queued, ..ExecuteOptions::default() })?;
+    let options = ExecuteOptions { dispatch: Dispatch::Queued, donate, ..ExecuteOptions::default() };
+    let results = program.launch(&lists, &options)?;
     let literals = results.iter().map(|result| {
+        // A program without results may fail as well.
+        result.completion().wait()?;
         let literals = result.buffers.iter().map(Buffer::to_literal).collect::<Result<_>>()?;
         program.signature().group_results(literals)
     });

@@ -12,6 +12,7 @@ use xla::{CompileOptions, Error, PlatformRegistry, Result};
 use crate::differential::{Differential, Failure, Modes};
 use crate::each_pass;
 use crate::generate::{Family, program};
+use crate::grid_programs;
 use crate::program::Program;
 
 /// Request to the worker.
@@ -23,6 +24,13 @@ pub enum Request {
         family: String,
         /// Seed.
         seed: u64,
+    },
+    /// Generated program for several devices.
+    Devices {
+        /// Seed.
+        seed: u64,
+        /// Number of devices.
+        devices: usize,
     },
     /// Program file that [`Program::to_text`] wrote, checked in all modes, on one and two threads.
     File(PathBuf),
@@ -41,6 +49,8 @@ pub enum Reply {
 
 /// Checker of programs on one platform, or with each pass in isolation.
 pub struct Checker {
+    registry: PlatformRegistry,
+    platform: String,
     subject: Subject,
     /// Whether every program, instead of only some, is compiled and run a second time.
     twice: bool,
@@ -61,12 +71,13 @@ impl Checker {
             Differential::new(registry, platform, options)
         };
         let subject = Subject::Platform(Box::new([differential(1)?, differential(2)?]));
-        Ok(Checker { subject, twice: false })
+        Ok(Checker { registry: registry.clone(), platform: platform.to_string(), subject, twice: false })
     }
 
     /// Creates a checker for each pass in isolation.
     pub fn of_passes() -> Checker {
-        Checker { subject: Subject::EachPass, twice: false }
+        let registry = PlatformRegistry::new();
+        Checker { registry, platform: String::new(), subject: Subject::EachPass, twice: false }
     }
 
     /// Makes the checker compile and run every program a second time, which must give the same bits.
@@ -95,6 +106,10 @@ impl Checker {
                     Subject::EachPass => each_pass::failure(&program)?,
                 };
                 Ok(reply(&program, failure))
+            }
+            Request::Devices { seed, devices } => {
+                let (failure, count) = grid_programs::check(&self.registry, &self.platform, *seed, *devices)?;
+                Ok(failure.map_or(Reply::Agree(count), Reply::Differ))
             }
             Request::File(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| Error::invalid_argument(error.to_string()))?;

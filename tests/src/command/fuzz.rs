@@ -8,9 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use indicatif::{ProgressBar, ProgressStyle};
 use xla_tests::campaign::{Campaign, Finding, Summary};
 use xla_tests::generate::Family;
+use xla_tests::grid_programs::kinds_for;
 
 use super::Outcome;
 use super::check::Platform;
+use super::devices;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -19,6 +21,9 @@ pub struct Arguments {
     /// Only this family of programs; can be repeated.
     #[arg(long, value_parser = family)]
     family: Vec<Family>,
+    /// Programs for 2 to N devices, compared with the evaluator over the grid, instead of programs for one device.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=64))]
+    devices: Option<u64>,
     /// First seed [default: from the clock].
     #[arg(long)]
     seed: Option<u64>,
@@ -51,12 +56,13 @@ pub fn run(arguments: Arguments) -> Outcome {
     let seconds = arguments.seconds.or(arguments.programs.is_none().then_some(60));
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() << 20);
     let own = std::env::current_exe()?.into_os_string().into_string().map_err(|_| "a path that is not Unicode")?;
-    let mut worker = vec![own, "worker".into(), "--platform".into(), arguments.platform.platform];
+    let platform = arguments.platform.platform;
+    let mut worker = vec![own, "worker".into(), "--platform".into(), platform.clone()];
     worker.extend(arguments.platform.each_pass.then(|| "--each-pass".into()));
     worker.extend(arguments.platform.target.words());
     let target = arguments.platform.target.name().map(|name| format!(" for {name}")).unwrap_or_default();
     // An invalid target would make every worker fail, so it is checked first.
-    arguments.platform.target.registry("cpu")?;
+    let registry = arguments.platform.target.registry("cpu")?;
     let campaign = Campaign {
         families: if arguments.family.is_empty() { Family::ALL.to_vec() } else { arguments.family },
         first_seed: arguments.seed.unwrap_or_else(clock),
@@ -68,6 +74,10 @@ pub fn run(arguments: Arguments) -> Outcome {
         most_failures: arguments.most_failures,
         patience: Duration::from_secs(arguments.patience),
     };
+    if let Some(most) = arguments.devices {
+        let compiler = registry.get(&platform)?.compiler();
+        return devices::run(&campaign, most, kinds_for(&*compiler));
+    }
     println!("random programs{target} from seed {}", campaign.first_seed);
     let bar = bar(&campaign);
     let told = AtomicUsize::new(0);

@@ -5,6 +5,7 @@ mod conformance;
 mod coverage;
 #[cfg(feature = "cpu")]
 mod cross;
+mod devices;
 mod fuzz;
 mod operations;
 mod target;

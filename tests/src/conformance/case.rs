@@ -26,11 +26,13 @@ pub enum Level {
     Generated,
     /// Failures are reported with their cause, and the next execution works.
     Resilience,
+    /// Programs for several devices.
+    Devices,
 }
 
 impl Level {
     /// All levels, from 0.
-    pub const ALL: [Level; 7] = [
+    pub const ALL: [Level; 8] = [
         Level::Registration,
         Level::Device,
         Level::Operations,
@@ -38,6 +40,7 @@ impl Level {
         Level::Corpus,
         Level::Generated,
         Level::Resilience,
+        Level::Devices,
     ];
 
     /// Returns the number of the level, which is the prefix of its cases' identifiers.
@@ -60,6 +63,7 @@ impl Level {
             Level::Corpus => "corpus",
             Level::Generated => "generated programs",
             Level::Resilience => "resilience",
+            Level::Devices => "several devices",
         }
     }
 }

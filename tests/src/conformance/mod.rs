@@ -9,6 +9,7 @@
 //! | 4 | the programs of the corpus |
 //! | 5 | generated programs; idioms of machine learning with sizes around vector lengths: `tests/conformance/idioms` |
 //! | 6 | out of memory at every allocation, faults, cancelled runs, thousands of executions |
+//! | 7 | programs for 2 and 4 devices: every collective and group mode, donation, failures, overlapping launches |
 //!
 //! A backend crate, inside or outside of this repository, calls it from one test:
 //!
@@ -221,7 +222,7 @@ impl Suite {
         match level {
             Level::Corpus => self.corpus.is_none(),
             Level::Generated => self.generated.is_none() && !self.quick,
-            Level::Resilience => !self.quick,
+            Level::Resilience | Level::Devices => !self.quick,
             Level::Registration | Level::Device | Level::Operations | Level::Programs => true,
         }
     }

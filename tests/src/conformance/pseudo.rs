@@ -78,6 +78,17 @@ impl Platform for Evaluated {
         Ok(device)
     }
 
+    fn executors(&self, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
+        let renamed = |inner: Arc<dyn StreamExecutor>| -> Result<Arc<dyn StreamExecutor>> {
+            if inner.description().ordinal == 0 {
+                return self.executor(0);
+            }
+            let description = DeviceDescription { platform: self.name.clone(), ..inner.description().clone() };
+            Ok(Arc::new(Renamed { inner, description }))
+        };
+        self.evaluator.executors(count)?.into_iter().map(renamed).collect()
+    }
+
     fn compiler(&self) -> Arc<dyn Compiler> {
         Arc::new(EvaluatedCompiler {
             compiled: self.compiled.compiler(),
@@ -128,6 +139,10 @@ struct EvaluatedCompiler {
 }
 
 impl Compiler for EvaluatedCompiler {
+    fn has_collectives(&self) -> bool {
+        self.compiled.has_collectives() && self.evaluator.has_collectives()
+    }
+
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
         self.compiled.run_hlo_passes(module, options)
     }

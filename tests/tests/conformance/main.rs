@@ -1,4 +1,4 @@
-//! Conformance suite on the platforms of this build: levels 0 to 3 and 6 in quick sizes, with one test for each level
+//! Conformance suite on the platforms of this build: levels 0 to 3, 6 and 7 in quick sizes, with one test for each level
 //! and platform.
 //!
 //! Levels 4 and 5 are the tests `corpus` and `differential`. `cargo xtask test-backend NAME` runs everything in full.
@@ -61,6 +61,11 @@ macro_rules! platforms {
             #[test]
             fn resilience() {
                 check(stringify!($platform), Level::Resilience);
+            }
+
+            #[test]
+            fn devices() {
+                check(stringify!($platform), Level::Devices);
             }
         })*
     };

@@ -2,6 +2,7 @@
 
 mod copies;
 mod corpus;
+mod devices;
 mod generated;
 mod idioms;
 mod memory;
@@ -38,5 +39,6 @@ pub(super) fn cases(level: Level, sizes: &Sizes) -> Vec<Case> {
         Level::Corpus => corpus::cases(sizes),
         Level::Generated => [generated::cases(sizes), idioms::cases(sizes)].into_iter().flatten().collect(),
         Level::Resilience => resilience::cases(sizes),
+        Level::Devices => devices::cases(sizes),
     }
 }
