@@ -2,9 +2,8 @@
 
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Scalar};
 
-use super::Kinds;
 use super::groups::{Mode, Participants};
-use super::values::{MOST, Value};
+use super::values::{Kinds, MOST, Value};
 use super::writer::{Body, Writer, names, shapes};
 
 impl Writer<'_> {

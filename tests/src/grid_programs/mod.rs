@@ -1,5 +1,5 @@
-//! Random programs for several devices: collectives of every kind in every group mode, among local operations, loops and
-//! branches. A program is determined by its seed and the number of devices.
+//! Random programs for several devices: collectives of every kind in every group mode, among local operations, loops
+//! and branches. A program is determined by its seed and the number of devices.
 //!
 //! Local operations are exact, and collectives reduce in the order of the group, so all platforms return the same bits,
 //! except for the payloads of NaNs.
@@ -20,6 +20,7 @@ use xla_service::{ClientOptions, Compiler};
 use crate::differential::{Failure, FailureKind};
 use crate::generate::Random;
 use crate::multi_device::launch;
+pub use values::Kinds;
 use writer::Writer;
 
 /// Program for several devices, with the arguments of each device.
@@ -29,16 +30,6 @@ pub struct GridProgram {
     pub module: VerifiedModule,
     /// Arguments of each device.
     pub arguments: Vec<Vec<Literal>>,
-}
-
-/// Collectives of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kinds {
-    /// All collectives in all forms.
-    All,
-    /// Collectives that can be joined for one device: at once, without slices and ragged rows; no products of floats,
-    /// which kernels of one device may contract with sums.
-    Joined,
 }
 
 /// Generates the program of a seed for a number of devices.

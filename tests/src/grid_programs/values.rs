@@ -4,6 +4,16 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Scalar};
 
 use crate::generate::Random;
 
+/// Collectives of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// All collectives in all forms.
+    All,
+    /// Collectives that can be joined for one device: at once, without slices and ragged rows; no products of floats,
+    /// which kernels of one device may contract with sums.
+    Joined,
+}
+
 /// Element types of arrays.
 pub const TYPES: &[ElementType] = {
     use ElementType::*;

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use xla_hlo::eval::grid::Grid;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar};
 
-use super::Kinds;
-use super::values::{self, TYPES, Value};
+use super::values::{self, Kinds, TYPES, Value};
 use crate::generate::Random;
 
 /// Maximum depth of loops and branches.
@@ -92,8 +91,8 @@ impl<'r> Writer<'r> {
             .map(|(i, (name, shape))| format!("  {name} = {shape} parameter({i})\n"))
             .collect();
         let text = format!(
-            "HloModule {name}, replica_count={replicas}, num_partitions={partitions}\n\n{}ENTRY main {{\n{parameters}{}  \
-             ROOT {root}\n}}\n",
+            "HloModule {name}, replica_count={replicas}, num_partitions={partitions}\n\n{}ENTRY main {{\n{parameters}\
+             {}  ROOT {root}\n}}\n",
             self.computations, body.text
         );
         (text, self.arguments)
@@ -205,8 +204,8 @@ impl<'r> Writer<'r> {
         (!fit.is_empty()).then(|| self.random.pick(&fit).clone())
     }
 
-    /// Writes a computation of a tuple: flag, count, `extra`, and state. Returns its name. The arrays of the result have
-    /// the shapes of the state.
+    /// Writes a computation of a tuple: flag, count, counter of a loop, and state. Returns its name. The result has the
+    /// same shape.
     fn computation(&mut self, around: &Body, state: &[Value], is_uniform: bool, is_loop: bool) -> String {
         let (name, parameter) = (format!("f{}", self.name()), self.name());
         let head = head(is_loop);

@@ -1,5 +1,5 @@
-//! Conformance suite on the platforms of this build: levels 0 to 3, 6 and 7 in quick sizes, with one test for each level
-//! and platform.
+//! Conformance suite on the platforms of this build: levels 0 to 3, 6 and 7 in quick sizes, with one test for each
+//! level and platform.
 //!
 //! Levels 4 and 5 are the tests `corpus` and `differential`. `cargo xtask test-backend NAME` runs everything in full.
 
