@@ -44,6 +44,8 @@ mod canonicalize;
 mod expand;
 mod framework;
 mod fuse;
+#[doc(hidden)]
+pub mod internals;
 pub mod join;
 mod layout;
 mod localize;

@@ -323,15 +323,3 @@ fn peak(items: impl Iterator<Item = (NodeId, Item)>) -> PeakClasses {
     there.sort_by_key(|(id, item)| (std::cmp::Reverse(item.size), *id));
     (time, most, there.into_iter().filter(|(_, i)| i.size > 0).map(|(id, _)| *id).collect())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_equal_peaks_the_first_is_named() {
-        let item = |(id, first, last)| (NodeId(id), Item { size: 64, used: 64, first, last });
-        let items = [(0, 0, 1), (1, 1, 2), (2, 4, 5), (3, 5, 6)].into_iter().map(item);
-        assert_eq!(peak(items), (1, 128, vec![NodeId(0), NodeId(1)]));
-    }
-}

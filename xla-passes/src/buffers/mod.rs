@@ -25,7 +25,7 @@
 //! All other slices that an instruction reads are disjoint from all slices that it writes.
 
 mod assign;
-mod pack;
+pub(crate) mod pack;
 mod report;
 mod types;
 mod verify;

@@ -161,8 +161,11 @@ pub struct Peak {
 /// Location of each leaf of each executed instruction. Created by [`assign_buffers`](super::assign_buffers).
 #[derive(Clone, Debug)]
 pub struct BufferAssignment {
-    pub(super) allocations: Vec<Allocation>,
-    pub(super) leaves: HashMap<(CompId, InstrId), Vec<LeafSlice>>,
+    // Tests of the verifier damage the first two fields.
+    #[doc(hidden)]
+    pub allocations: Vec<Allocation>,
+    #[doc(hidden)]
+    pub leaves: HashMap<(CompId, InstrId), Vec<LeafSlice>>,
     pub(super) outputs: Vec<OutputSlice>,
     pub(super) values: Vec<LiveValue>,
     pub(super) steps: Vec<(CompId, InstrId)>,
@@ -172,7 +175,7 @@ pub struct BufferAssignment {
 }
 
 /// Path of a leaf and its slice; `None` for tokens and opaque values.
-pub(super) type LeafSlice = (Vec<usize>, Option<Slice>);
+pub type LeafSlice = (Vec<usize>, Option<Slice>);
 
 impl BufferAssignment {
     /// Returns all allocations: parameters, constants, outputs, then temporaries. Each index is the allocation's id.

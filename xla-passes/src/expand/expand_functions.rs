@@ -335,16 +335,3 @@ impl Formulas<'_, '_> {
         self.when((magnitude, CompareDirection::Eq, f64::INFINITY), x, y)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_expandable_function_has_a_formula_and_no_other_has() {
-        for op in UnaryOp::ALL {
-            let opcode = op.opcode();
-            assert_eq!(formula(*op).is_some(), EXPANDABLE_FUNCTIONS.contains(&opcode), "{}", opcode.name());
-        }
-    }
-}

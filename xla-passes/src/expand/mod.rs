@@ -10,7 +10,7 @@ mod expand_bit_generators;
 mod expand_bitcast_converts;
 mod expand_cholesky;
 mod expand_clamps;
-mod expand_ffts;
+pub(crate) mod expand_ffts;
 mod expand_functions;
 mod expand_ragged_dots;
 mod expand_rng;

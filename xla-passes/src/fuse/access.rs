@@ -84,8 +84,7 @@ pub fn of_operand(
 /// Callers ask only whether such an access exists, and a chain of n softmaxes has 3^n of them. One is enough: an access
 /// that leaves the loop's index never returns to it, except for single elements, whatever its index map.
 pub fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
-    #[cfg(test)]
-    COMPUTED.set(COMPUTED.get() + 1);
+    tracing::trace!(kernel = body.name(), "computed element accesses");
     let mut accesses: SecondaryMap<InstrId, Vec<ElementAccess>> = SecondaryMap::default();
     let root = body.root();
     match body[root].op() {
@@ -168,59 +167,4 @@ fn mapped(computation: &Computation, user: InstrId, position: usize, index_map: 
         _ => {}
     }
     hasher.finish()
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Number of calls of [`accesses`] on this thread.
-    pub(super) static COMPUTED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::accesses;
-
-    /// Returns a chain of normalisations of rows: each step reads the previous one at the loop's index and through its
-    /// sum.
-    fn normalizations(steps: usize) -> String {
-        let last = steps;
-        let step = |i: usize| {
-            let next = i + 1;
-            format!(
-                "s{i} = f32[9] reduce(v{i}, zero), dimensions={{1}}, to_apply=add
-  b{i} = f32[9,50] broadcast(s{i}), dimensions={{0}}
-  v{next} = f32[9,50] divide(v{i}, b{i})
-"
-            )
-        };
-        let steps: String = (0..steps).map(step).collect();
-        format!(
-            "HloModule m
-add {{
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}}
-ENTRY main {{
-  v0 = f32[9,50] parameter(0)
-  zero = f32[] constant(0)
-{steps}  ROOT root = f32[9,50] negate(v{last})
-}}
-"
-        )
-    }
-
-    #[test]
-    fn normalizations_in_a_chain_have_few_accesses() {
-        let module = xla_hlo::text::parse_module(&normalizations(20)).expect("a module");
-        let body = module.entry();
-        let accesses = accesses(body);
-        assert_eq!(accesses[body.root()].len(), 1);
-        assert!(accesses[body.root()][0].is_loop_index());
-        let [argument] = body.parameters() else { panic!("one parameter") };
-        let of_argument = &accesses[*argument];
-        assert_eq!(of_argument.iter().filter(|a| a.is_loop_index()).count(), 1);
-        assert_eq!(of_argument.iter().filter(|a| !a.is_loop_index()).count(), 1);
-        assert!(body.ids().all(|id| accesses[id].len() <= 2));
-    }
 }

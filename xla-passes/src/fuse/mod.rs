@@ -1,6 +1,6 @@
 //! Fusion: producers are evaluated inside the kernels that consume them.
 
-mod access;
+pub(crate) mod access;
 mod alias_row_outputs;
 mod build;
 pub(crate) mod cost;
@@ -12,7 +12,7 @@ mod fuse_rows;
 mod fuse_scores;
 mod group;
 mod kernel_facts;
-mod order;
+pub(crate) mod order;
 mod plan;
 mod reshape_to_bitcast;
 mod rules;

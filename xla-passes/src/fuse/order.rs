@@ -13,7 +13,8 @@ use crate::rewrite::graph::is_free;
 /// Position of each instruction, after its operands and control predecessors. Elements of a tuple have the position of
 /// the tuple.
 pub struct TopologicalOrder {
-    places: SecondaryMap<InstrId, usize>,
+    /// Position of each instruction that is not an element of a tuple.
+    pub places: SecondaryMap<InstrId, usize>,
 }
 
 impl TopologicalOrder {
@@ -82,7 +83,7 @@ impl TopologicalOrder {
 }
 
 /// Whether an instruction shares the position of its operand.
-fn is_element(graph: &Computation, id: InstrId) -> bool {
+pub fn is_element(graph: &Computation, id: InstrId) -> bool {
     matches!(graph[id].op(), Op::GetTupleElement(_)) && is_free(&graph[id])
 }
 
@@ -98,7 +99,7 @@ fn successors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
 }
 
 /// Returns the predecessors of `id`: tuples in place of their elements.
-fn predecessors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
+pub fn predecessors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     let operands = graph[id].operands().iter().chain(graph[id].control_predecessors());
     let whole = |mut id: InstrId| {
         while is_element(graph, id) {
@@ -121,94 +122,4 @@ fn visit(
         stack.extend(next(id).into_iter().filter(|&id| inside(id) && seen.insert(id)));
     }
     seen
-}
-
-#[cfg(test)]
-mod tests {
-    use xla_hlo::ops::{GetTupleElement, Tuple};
-    use xla_hlo::{Instruction, Shape};
-
-    use super::*;
-
-    /// Linear congruential generator.
-    struct Numbers(u64);
-
-    impl Numbers {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (self.0 >> 33) as usize % n
-        }
-    }
-
-    fn add(graph: &mut Computation, operands: Vec<InstrId>) -> InstrId {
-        graph.add(Instruction::new(Tuple.into(), Shape::Token, operands))
-    }
-
-    /// Generates instructions with up to three operands among the preceding eight; the last one depends on all.
-    fn random_graph(numbers: &mut Numbers) -> Computation {
-        let mut graph = Computation::new("random");
-        let mut all: Vec<InstrId> = Vec::new();
-        for n in 0..40 {
-            let near = &all[all.len().saturating_sub(8)..];
-            let count = if near.is_empty() { 0 } else { numbers.below(4) };
-            let mut operands: Vec<InstrId> = (0..count).map(|_| near[numbers.below(near.len())]).collect();
-            operands.sort_unstable();
-            operands.dedup();
-            all.push(add(&mut graph, operands));
-            assert_eq!(graph.len(), n + 1);
-        }
-        let root = add(&mut graph, all);
-        graph.set_root(root);
-        graph
-    }
-
-    fn needs(graph: &Computation, from: InstrId, to: InstrId) -> bool {
-        graph[to].operands().iter().any(|&o| o == from || needs(graph, from, o))
-    }
-
-    /// Replaces two instructions by one, as in a merge of kernels.
-    fn merge(graph: &mut Computation, order: &mut TopologicalOrder, producer: InstrId, consumer: InstrId) {
-        let place = order.meet(graph, producer, consumer);
-        let mut operands: Vec<InstrId> =
-            [producer, consumer].iter().flat_map(|&id| graph[id].operands().to_vec()).collect();
-        operands.retain(|&o| o != producer);
-        operands.sort_unstable();
-        operands.dedup();
-        let new = add(graph, operands);
-        for (index, old) in [consumer, producer].into_iter().enumerate() {
-            let element = graph.add(Instruction::new(GetTupleElement { index }.into(), Shape::Token, [new]));
-            graph.replace_all_uses(old, element);
-            graph.remove(old).unwrap();
-        }
-        order.put(new, place);
-    }
-
-    #[test]
-    fn it_stays_topological_while_instructions_merge() {
-        let mut numbers = Numbers(1);
-        for _ in 0..60 {
-            let mut graph = random_graph(&mut numbers);
-            let mut order = TopologicalOrder::new(&graph);
-            for _ in 0..30 {
-                let plain = |&id: &InstrId| id != graph.root() && !is_element(&graph, id);
-                let ids: Vec<InstrId> = graph.ids().filter(plain).collect();
-                let [a, b] = [ids[numbers.below(ids.len())], ids[numbers.below(ids.len())]];
-                assert_eq!(order.reaches(&graph, a, b), needs(&graph, a, b));
-                let related = order.related(&graph, a, &ids);
-                assert!(
-                    ids.iter()
-                        .all(|&b| { b == a || related.contains(&b) == (needs(&graph, a, b) || needs(&graph, b, a)) })
-                );
-                let between = order.reaches_around(&graph, a, b) || order.reaches(&graph, b, a);
-                // As with kernels, an instruction with several results absorbs others and is not absorbed itself.
-                let is_single = !graph[a].users().iter().any(|&user| is_element(&graph, user));
-                if a != b && !between && is_single {
-                    merge(&mut graph, &mut order, a, b);
-                }
-                for id in graph.ids().filter(|&id| !is_element(&graph, id)) {
-                    assert!(predecessors(&graph, id).iter().all(|&o| order.places[o] < order.places[id]));
-                }
-            }
-        }
-    }
 }

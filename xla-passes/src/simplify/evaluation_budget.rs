@@ -13,20 +13,26 @@ const TOTAL: u64 = 1 << 23;
 ///
 /// The work of an instruction is the number of elements that the evaluator visits, of operands and results, plus the
 /// operations on them. It does not only depend on result sizes: a reduction visits all elements of its operand.
-pub(crate) struct EvaluationBudget {
-    left: u64,
+pub struct EvaluationBudget {
+    /// Remaining operations.
+    pub left: u64,
     called: HashMap<CompId, u64>,
 }
 
 impl EvaluationBudget {
     /// Creates the budget of one pass.
     pub(crate) fn new() -> EvaluationBudget {
-        EvaluationBudget { left: TOTAL, called: HashMap::new() }
+        EvaluationBudget::of(TOTAL)
+    }
+
+    /// Creates a budget of `operations`.
+    pub fn of(operations: u64) -> EvaluationBudget {
+        EvaluationBudget { left: operations, called: HashMap::new() }
     }
 
     /// Spends the work of an instruction. Returns false and spends nothing if the work exceeds `limit` or the remaining
     /// budget.
-    pub(crate) fn spend(&mut self, module: &Module, graph: &Computation, id: InstrId, limit: u64) -> bool {
+    pub fn spend(&mut self, module: &Module, graph: &Computation, id: InstrId, limit: u64) -> bool {
         let work = self.work(module, graph, id);
         let affordable = work <= limit.min(self.left);
         if affordable {
@@ -36,7 +42,7 @@ impl EvaluationBudget {
     }
 
     /// Returns the number of visited elements and operations on them, called computations included.
-    fn work(&mut self, module: &Module, graph: &Computation, id: InstrId) -> u64 {
+    pub fn work(&mut self, module: &Module, graph: &Computation, id: InstrId) -> u64 {
         let instruction = &graph[id];
         let called = instruction.op().called_computations();
         let called = called.into_iter().map(|callee| self.called(module, callee)).fold(0, u64::saturating_add);
@@ -56,30 +62,5 @@ impl EvaluationBudget {
         let work = graph.ids().map(|id| self.work(module, graph, id)).fold(0, u64::saturating_add);
         self.called.insert(callee, work);
         work
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use xla_hlo::text::parse_module;
-
-    use super::*;
-
-    #[test]
-    fn work_is_spent_until_no_more_is_left() {
-        let text = include_str!("programs/work_is_spent_until_no_more_is_left.hlo");
-        let module = parse_module(text).unwrap();
-        let graph = module.entry();
-        let find = |name: &str| graph.find(name).unwrap();
-        let mut budget = EvaluationBudget { left: 50, called: HashMap::new() };
-        // Sums visited elements and the operations on them.
-        assert_eq!(budget.work(&module, graph, find("n")), 8 + 8);
-        assert!(!budget.spend(&module, graph, find("n"), 15));
-        assert!(budget.spend(&module, graph, find("n"), 16));
-        assert_eq!(budget.left, 34);
-        assert!(budget.spend(&module, graph, find("n"), 100) && budget.spend(&module, graph, find("n"), 100));
-        assert!(!budget.spend(&module, graph, find("n"), 100));
-        assert_eq!(budget.left, 2);
-        assert!(budget.work(&module, graph, find("s")) > 8 + 8);
     }
 }

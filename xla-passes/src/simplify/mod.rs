@@ -1,7 +1,7 @@
 //! Simplification: passes that run to a fixpoint, and passes that run after them.
 
 mod annotate_trip_counts;
-mod assign_layouts;
+pub(crate) mod assign_layouts;
 pub(crate) mod common_subexpressions;
 mod drop_zero_sized;
 mod equal_state;

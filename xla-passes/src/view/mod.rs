@@ -3,7 +3,7 @@
 mod dot;
 mod html;
 mod label;
-mod layout;
+pub(crate) mod layout;
 
 pub use dot::dot;
 pub use html::html;

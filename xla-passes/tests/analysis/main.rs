@@ -2,4 +2,8 @@
 
 mod cost;
 mod effects;
+mod element_order;
+mod reachability;
+mod trip_count;
 mod view;
+mod view_layout;

@@ -67,6 +67,16 @@ fn memory_that_suffices_exactly_is_enough_and_places_are_given_again_at_once_bef
 }
 
 #[test]
+fn of_equal_peaks_the_first_is_named() {
+    let outcome = check(include_str!("programs/equal_peaks.hlo"));
+    let (peak, values) = (outcome.buffers.peak(), outcome.buffers.values());
+    let (computation, step) = outcome.buffers.steps()[peak.step];
+    assert_eq!((outcome.module[computation][step].name(), peak.bytes), ("m", 3 * 256));
+    let names: Vec<&str> = peak.values.iter().map(|&value| values[value].name.as_str()).collect();
+    assert_eq!(names, ["%a f32[8,8] in main", "%b f32[8,8] in main", "%m f32[8,8] in main"]);
+}
+
+#[test]
 fn results_lend_all_their_bytes() {
     let outcome = check(include_str!("programs/results_lend_all_their_bytes.hlo"));
     assert_eq!(outcome.buffers.temp_bytes(), 196, "196 bytes have room where a result of 196 bytes will be");

@@ -3,7 +3,9 @@
 mod cases;
 mod corpus;
 mod memory;
+mod pack;
 mod random;
+mod verify;
 
 use xla_hlo::eval::Evaluator;
 use xla_hlo::{Module, Opcode};

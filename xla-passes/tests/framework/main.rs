@@ -4,5 +4,7 @@ mod bisect;
 mod explain;
 mod large_fusions;
 mod pipeline;
+mod profile;
 mod reference;
+mod registry;
 mod statistics;

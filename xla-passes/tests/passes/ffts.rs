@@ -1,7 +1,8 @@
-//! Tests of decomposed Fourier transforms whose tables are too long for snapshots.
+//! Tests of decomposed Fourier transforms: their radices, and results whose tables are too long for snapshots.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Opcode, verify};
+use xla_passes::internals::{MAX_COMPOSITE, MAX_DIRECT, radices};
 use xla_passes::{ExpandFfts, Pass, PassContext, TargetProfile};
 
 use crate::support::{difference, evaluate};
@@ -45,4 +46,29 @@ fn large_prime_factors_are_convolved() {
         agrees(n, &format!("f64[2,{n}]"), &format!("c128[2,{half}]"), "RFFT");
         agrees(n, &format!("c128[{half}]"), &format!("f64[{n}]"), "IRFFT");
     }
+}
+
+fn is_prime(n: usize) -> bool {
+    n > 1 && (2..).take_while(|p| p * p <= n).all(|p| !n.is_multiple_of(p))
+}
+
+#[test]
+fn products_are_the_length() {
+    for n in (2..600).chain([1000, 1024, 1500, 4093, 4489, 65521, 65536]) {
+        for count in [0, 1, 1000] {
+            let radices = radices(n, count);
+            assert_eq!(radices.iter().product::<usize>(), n, "{radices:?}");
+            assert!(radices.iter().all(|&r| r <= MAX_COMPOSITE || is_prime(r)), "{radices:?}");
+        }
+    }
+}
+
+#[test]
+fn large_lines_have_small_radices() {
+    assert_eq!(radices(32, 1), [32]);
+    assert_eq!(radices(256, 16), [8, 8, 4]);
+    assert_eq!(radices(1024, 16), [16, 8, 8]);
+    assert_eq!(radices(4096, 1), [8, 8, 8, 8]);
+    assert_eq!(radices(2 * 257, 1), [257, 2]);
+    const { assert!(MAX_DIRECT < 257) };
 }

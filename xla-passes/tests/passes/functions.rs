@@ -6,7 +6,7 @@ use std::fmt::Write;
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::{Unary, UnaryOp};
-use xla_hlo::{ArrayShape, ElementType, Literal, Module, Scalar, Shape};
+use xla_hlo::{ArrayShape, ElementType, Literal, Module, Opcode, Scalar, Shape};
 use xla_passes::{ExpandFunctions, Pass, PassContext, TargetProfile};
 
 /// Returns arguments near all boundaries: powers of two of each size and their neighbours, halves, integers, and
@@ -105,4 +105,26 @@ fn formulas_are_as_exact_as_their_docs_say() {
         }
     }
     assert!(worst_of_all <= 4.0, "{table}");
+}
+
+/// Checks each function alone: the pass expands those that a target may lack and leaves the others, whatever the target
+/// lacks.
+#[test]
+fn every_expandable_function_has_a_formula_and_no_other_has() {
+    let shape = ArrayShape::new(ElementType::F32, [2]);
+    let mut expanded = 0;
+    for &op in UnaryOp::ALL {
+        let opcode = op.opcode();
+        let is_expandable = TargetProfile::expandable().contains(&opcode);
+        let mut profile = TargetProfile::generic();
+        // The pass does nothing for a target that lacks no expandable function.
+        profile.lacks.extend([opcode, Opcode::Tanh]);
+        let mut module = module(if is_expandable { op } else { UnaryOp::Abs }, &shape);
+        let (entry, root) = (module.entry_id(), module.entry().root());
+        module.computation_mut(entry).set_op(root, Unary::from(op).into());
+        let changed = ExpandFunctions.run(&mut module, &PassContext::new(&profile)).expect("the pass runs");
+        assert_eq!(changed.is_changed(), is_expandable, "{opcode}");
+        expanded += usize::from(is_expandable);
+    }
+    assert!(expanded > 0 && expanded < UnaryOp::ALL.len());
 }

@@ -433,6 +433,3 @@ fn element_marks(computation: &Computation, id: InstrId, marks: &[Option<usize>]
     let inside = tuple.iter().map(|(path, _)| path.first() == Some(&index));
     inside.zip(marks).filter(|(inside, _)| *inside).map(|(_, mark)| *mark).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! Expands Fourier transforms (FFT) into stages of matrix products with roots of unity.
 
-mod radices;
+pub(crate) mod radices;
 mod real;
 mod roots;
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 pub(super) const MAX_LENGTH: usize = 1 << 16;
 
 /// Maximum radix that is computed by one matrix product. Larger primes are computed as convolutions.
-pub(super) const MAX_DIRECT: usize = 256;
+pub const MAX_DIRECT: usize = 256;
 
 /// Maximum composite radix. Larger ones never cost less than stages of their factors.
-const MAX_COMPOSITE: usize = 64;
+pub const MAX_COMPOSITE: usize = 64;
 
 /// Cost of a stage per element without its product, in units of a radix: memory traffic and twiddle factors. Fitted so
 /// that costs are ordered like times measured on x86-64, for 32 to 4,096 elements and 1 to 1,000 lines.
@@ -19,7 +19,7 @@ const STAGE: f64 = 9.0;
 const CALLS: f64 = 1000.0;
 
 /// Returns the radices of the cheapest stages for `count` lines of `n` elements, largest first. Their product is `n`.
-pub(super) fn radices(n: usize, count: usize) -> Vec<usize> {
+pub fn radices(n: usize, count: usize) -> Vec<usize> {
     let fixed = STAGE + CALLS / (n as f64 * count.max(1) as f64);
     let divisors = (1..=n).filter(|&d| n.is_multiple_of(d));
     // Last radix and total cost of the cheapest stages for each divisor, smaller divisors first.
@@ -48,30 +48,4 @@ fn is_prime(n: usize) -> bool {
 /// Returns the length of the transforms for a convolution of at least `n` elements: a power of two.
 pub(super) fn smooth_length(n: usize) -> usize {
     n.next_power_of_two()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{MAX_COMPOSITE, MAX_DIRECT, is_prime, radices};
-
-    #[test]
-    fn products_are_the_length() {
-        for n in (2..600).chain([1000, 1024, 1500, 4093, 4489, 65521, 65536]) {
-            for count in [0, 1, 1000] {
-                let radices = radices(n, count);
-                assert_eq!(radices.iter().product::<usize>(), n, "{radices:?}");
-                assert!(radices.iter().all(|&r| r <= MAX_COMPOSITE || is_prime(r)), "{radices:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn large_lines_have_small_radices() {
-        assert_eq!(radices(32, 1), [32]);
-        assert_eq!(radices(256, 16), [8, 8, 4]);
-        assert_eq!(radices(1024, 16), [16, 8, 8]);
-        assert_eq!(radices(4096, 1), [8, 8, 8, 8]);
-        assert_eq!(radices(2 * 257, 1), [257, 2]);
-        const { assert!(MAX_DIRECT < 257) };
-    }
 }

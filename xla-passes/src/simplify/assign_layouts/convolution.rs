@@ -82,33 +82,3 @@ fn transposed(computation: &mut Computation, x: InstrId, order: &DimOrder) -> In
     let shape = Shape::Array(shape).with_default_layouts();
     computation.add(Instruction::new(Transpose { permutation }.into(), shape, [x]))
 }
-
-#[cfg(test)]
-mod tests {
-    use xla_hlo::Opcode;
-    use xla_hlo::eval::evaluate;
-    use xla_hlo::text::parse_module;
-
-    use crate::framework::profile::ConvolutionOrder;
-    use crate::{AssignLayouts, Pass, PassContext, TargetProfile};
-
-    /// Checks that chained convolutions need no transpose between them, and that the result is unchanged.
-    #[test]
-    fn targets_get_the_order_they_take() {
-        let text = include_str!("programs/targets_get_the_order_they_take.hlo");
-        let mut module = parse_module(text).unwrap();
-        let before = evaluate(&module, vec![]).unwrap();
-        let mut profile = TargetProfile::generic();
-        profile.layout.convolution = ConvolutionOrder::ChannelsLast;
-        let cx = PassContext::new(&profile);
-        assert!(AssignLayouts.run(&mut module, &cx).unwrap().is_changed());
-        xla_hlo::verify::check(&module).unwrap();
-        assert_eq!(before, evaluate(&module, vec![]).unwrap());
-        let entry = module.entry();
-        let find = |name| entry.find(name).unwrap_or_else(|| panic!("{name} in {module}"));
-        assert_eq!(entry[find("d")].operand(0), find("n"));
-        assert_eq!(entry[find("n")].operand(0), find("c"));
-        assert_eq!(entry[entry.root()].opcode(), Opcode::Transpose);
-        assert!(!AssignLayouts.run(&mut module, &cx).unwrap().is_changed());
-    }
-}

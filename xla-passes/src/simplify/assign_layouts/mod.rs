@@ -19,7 +19,7 @@ mod choose;
 mod convolution;
 mod cost;
 mod member;
-mod order;
+pub(crate) mod order;
 mod rewrite;
 mod view;
 

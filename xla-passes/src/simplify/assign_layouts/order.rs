@@ -3,7 +3,7 @@
 /// Order of an array's dimensions: position `i` holds dimension `order[i]`. The identity is stored as an empty list, so
 /// that it is equal for all ranks and needs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct DimOrder(Vec<usize>);
+pub struct DimOrder(Vec<usize>);
 
 impl DimOrder {
     /// Returns the order of the result of a transpose by `permutation`.
@@ -11,6 +11,7 @@ impl DimOrder {
         if crate::layout::is_identity(&permutation) { DimOrder::default() } else { DimOrder(permutation) }
     }
 
+    /// Whether each dimension is at its own position.
     pub fn is_identity(&self) -> bool {
         self.0.is_empty()
     }
@@ -52,21 +53,5 @@ impl DimOrder {
     /// Returns the permutation of a transpose of an array with this rank.
     pub fn permutation(&self, rank: usize) -> Vec<usize> {
         (0..rank).map(|place| self.dimension(place)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::DimOrder;
-
-    #[test]
-    fn orders_follow_one_another_as_transposes_do() {
-        let (a, b) = (DimOrder::new(vec![1, 2, 0]), DimOrder::new(vec![0, 2, 1]));
-        let items = ['x', 'y', 'z'];
-        assert_eq!(a.then(&b).apply(&items), b.apply(&a.apply(&items)));
-        assert_eq!(a.apply(&items), ['y', 'z', 'x']);
-        assert!(a.then(&a.inverse()).is_identity() && a.inverse().then(&a).is_identity());
-        assert_eq!((a.dimension(0), a.place(1)), (1, 0));
-        assert_eq!((DimOrder::default().place(2), DimOrder::default().permutation(2)), (2, vec![0, 1]));
     }
 }

@@ -1,11 +1,11 @@
 //! Invalid assignments that the verifier must reject.
 
+use xla_hlo::Module;
+use xla_hlo::entity::EntityId;
 use xla_hlo::text::parse_module;
-
-use super::*;
-use crate::buffers::{BufferOptions, assign_buffers};
-use crate::schedule::insert_copies::insert_copies;
-use crate::schedule::schedule_module;
+use xla_passes::buffers::{BufferAssignment, BufferOptions, Slice, assign_buffers, verify_assignment};
+use xla_passes::schedule::insert_copies::insert_copies;
+use xla_passes::schedule::schedule_module;
 
 fn assigned(text: &str) -> (Module, BufferAssignment) {
     let mut module = parse_module(text).expect("it parses");
