@@ -18,6 +18,8 @@ pub mod driver;
 pub mod elemental;
 pub mod emitter;
 pub mod fused;
+#[doc(hidden)]
+pub mod internals;
 pub mod jit;
 pub mod lanes;
 mod linking;

@@ -25,7 +25,7 @@ use xla_hlo::out_of_memory::{ensure_room, ensure_thread_room, set_thread_resort}
 use xla_hlo::{Error, Result};
 
 /// Stack size for code generation in bytes: instruction selection is recursive.
-pub(crate) const CODE_STACK: usize = 16 << 20;
+pub const CODE_STACK: usize = 16 << 20;
 
 /// Stack size for the emission of large kernels in bytes: the recursion depth is the depth of the expression.
 pub(crate) const DEEP_STACK: usize = 128 << 20;
@@ -62,7 +62,7 @@ impl Drop for Attended {
 ///
 /// If LLVM fails fatally, the thread is abandoned, and `fatal` creates the error from LLVM's message.
 /// Fails with [`Error::ResourceExhausted`] if memory runs out or no thread can be started.
-pub(crate) fn run<'a, R: Send + 'a>(
+pub fn run<'a, R: Send + 'a>(
     stack_bytes: usize,
     work: impl FnOnce() -> Result<R> + Send + 'a,
     fatal: impl FnOnce(&str) -> Error,
@@ -119,8 +119,12 @@ pub(crate) fn install_handlers() {
 /// Handler that LLVM calls before it terminates the process.
 extern "C" fn report(reason: *const c_char) {
     // SAFETY: LLVM passes a C string.
-    let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
-    lose(Loss::Fatal(reason));
+    fatal_error(unsafe { CStr::from_ptr(reason) });
+}
+
+/// Abandons this thread because of a fatal error of LLVM. Returns only on a thread that [`run`] did not start.
+pub fn fatal_error(reason: &CStr) {
+    lose(Loss::Fatal(reason.to_string_lossy().into_owned()));
 }
 
 /// Sends the reason to the waiting thread and sleeps forever. Returns on a thread without a waiting one: the process
@@ -208,37 +212,4 @@ mod memory {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod memory {
     pub(super) fn install_handlers() {}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(work: impl FnOnce() -> Result<()> + Send) -> Error {
-        run(CODE_STACK, work, |reason| Error::unimplemented(reason.to_string())).unwrap_err()
-    }
-
-    #[test]
-    fn the_end_of_the_thread_is_an_error() {
-        let borrowed = String::from("works on what it borrows");
-        assert_eq!(run(CODE_STACK, || Ok(borrowed.as_str()), |_| unreachable!()).unwrap(), borrowed);
-        assert!(matches!(outcome(|| panic!("on purpose")), Error::Internal { .. }));
-        let fatal = outcome(|| {
-            report(c"no such instruction\nand its graph".as_ptr());
-            unreachable!("the thread sleeps")
-        });
-        assert_eq!(fatal.to_string(), Error::unimplemented("no such instruction").to_string());
-        let out_of_memory = || {
-            xla_hlo::out_of_memory::leave_thread();
-            unreachable!("the thread sleeps")
-        };
-        assert!(matches!(outcome(out_of_memory), Error::ResourceExhausted { .. }));
-        let no_string = || {
-            let ptr = std::ptr::null::<u8>();
-            assert!(!ptr.is_null());
-            Ok(())
-        };
-        assert!(matches!(outcome(no_string), Error::ResourceExhausted { .. }));
-        xla_hlo::out_of_memory::leave_thread();
-    }
 }

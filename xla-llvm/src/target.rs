@@ -10,11 +10,11 @@ use crate::own_thread::{self, CODE_STACK};
 mod abilities;
 mod host;
 mod machine;
-mod names;
+pub(crate) mod names;
 mod passes;
 mod spec;
-mod triple;
-mod x86;
+pub(crate) mod triple;
+pub(crate) mod x86;
 
 use abilities::probe;
 pub use abilities::{Abilities, FloatAbilities};

@@ -2,6 +2,8 @@
 
 #[path = "suite/accuracy.rs"]
 mod accuracy;
+#[path = "suite/affine.rs"]
+mod affine;
 #[path = "suite/codegen.rs"]
 mod codegen;
 #[path = "suite/concatenations.rs"]
@@ -15,6 +17,8 @@ mod decisions;
 mod dirt;
 #[path = "suite/elements.rs"]
 mod elements;
+#[path = "suite/fft_radices.rs"]
+mod fft_radices;
 #[path = "suite/flushed.rs"]
 mod flushed;
 #[path = "suite/gpu_accuracy.rs"]
@@ -34,15 +38,23 @@ mod loops;
 mod masked;
 #[path = "suite/overwrites.rs"]
 mod overwrites;
+#[path = "suite/own_thread.rs"]
+mod own_thread;
 #[path = "suite/pads.rs"]
 mod pads;
 #[path = "suite/plans.rs"]
 mod plans;
 #[path = "suite/programs.rs"]
 mod programs;
+#[path = "suite/radix_sort.rs"]
+mod radix_sort;
+#[path = "suite/scatter_plan.rs"]
+mod scatter_plan;
 #[cfg(target_arch = "x86_64")]
 #[path = "suite/strategies.rs"]
 mod strategies;
+#[path = "suite/target_names.rs"]
+mod target_names;
 #[path = "suite/targets.rs"]
 mod targets;
 #[path = "suite/transforms.rs"]

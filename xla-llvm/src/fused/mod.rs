@@ -31,7 +31,7 @@
 //! value with two consumers is computed once.
 
 mod analysis;
-mod contraction;
+pub(crate) mod contraction;
 mod core;
 mod emit;
 mod emitter;
@@ -41,15 +41,15 @@ pub mod loops;
 mod mode;
 mod overwrite_check;
 mod results;
-mod scatter_plan;
+pub(crate) mod scatter_plan;
 mod sequential;
-mod simt;
+pub(crate) mod simt;
 mod source;
 mod strategy;
 mod support;
-mod tuning;
+pub(crate) mod tuning;
 mod value;
-mod vector;
+pub(crate) mod vector;
 
 pub use emit::emit_kernel;
 pub use kernel::Kernel;

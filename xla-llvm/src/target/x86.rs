@@ -6,12 +6,12 @@ use super::Target;
 use super::triple::family;
 
 /// Features of LLVM's processors, and features that features imply; written by `cargo xtask llvm-names`.
-const FEATURES_OF: &str = include_str!("x86_features.txt");
+pub const FEATURES_OF: &str = include_str!("x86_features.txt");
 
 /// State of XMM and YMM registers in XCR0, which an operating system saves.
-const AVX_STATE: u32 = 0x06;
+pub const AVX_STATE: u32 = 0x06;
 /// [`AVX_STATE`] plus mask registers and ZMM registers.
-const AVX512_STATE: u32 = 0xe6;
+pub const AVX512_STATE: u32 = 0xe6;
 /// General-purpose registers of APX.
 const APX_STATE: u32 = 1 << 19;
 
@@ -58,7 +58,7 @@ pub struct X86Checks {
 }
 
 /// Feature that LLVM's code generator may use for generic code: name, `cpuid` word, check, XCR0 state.
-struct Feature(&'static str, CpuidWord, CpuidCheck, u32);
+pub struct Feature(pub &'static str, CpuidWord, CpuidCheck, u32);
 
 const fn word(leaf: u32, subleaf: u32, register: CpuidRegister) -> CpuidWord {
     CpuidWord { leaf, subleaf, register }
@@ -83,7 +83,7 @@ const ECX_EXTENDED: CpuidWord = word(0x8000_0001, 0, CpuidRegister::Ecx);
 pub const OSXSAVE: (CpuidWord, u32) = (ECX_1, 1 << 27);
 
 /// Checked features. Excludes those for keys, hashes, tiles and system registers, which only intrinsics use.
-const FEATURES: &[Feature] = &[
+pub const FEATURES: &[Feature] = &[
     Feature("cmov", EDX_1, bit(15), 0),
     Feature("sse", EDX_1, bit(25), 0),
     Feature("sse2", EDX_1, bit(26), 0),
@@ -140,7 +140,7 @@ const FEATURES: &[Feature] = &[
 ];
 
 /// Features that every 64-bit processor has.
-const OF_ALL: &[&str] = &["cmov", "sse", "sse2"];
+pub const OF_ALL: &[&str] = &["cmov", "sse", "sse2"];
 
 impl Target {
     /// Returns the checks that a processor must pass to run this target's code, beyond the baseline of the triple's
@@ -173,7 +173,7 @@ impl Target {
 
 /// Returns the features of a processor after changes, with LLVM's semantics: adding a feature adds the features that it
 /// implies, and removing one removes the features that imply it.
-fn features(cpu: &str, changes: &str) -> BTreeSet<&'static str> {
+pub fn features(cpu: &str, changes: &str) -> BTreeSet<&'static str> {
     let mut has = BTreeSet::new();
     for feature in line(cpu) {
         has.extend(closure(feature));
@@ -214,68 +214,4 @@ fn line(title: &str) -> impl Iterator<Item = &'static str> {
     let lines = FEATURES_OF.lines().filter_map(|line| line.split_once(": "));
     let names = lines.filter(move |(name, _)| *name == title).map(|(_, names)| names).next();
     names.unwrap_or_default().split_whitespace()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::names::Names;
-    use super::*;
-
-    fn checked(cpu: &str, changes: &str) -> Vec<&'static str> {
-        let has = features(cpu, changes);
-        FEATURES
-            .iter()
-            .map(|feature| feature.0)
-            .filter(|feature| has.contains(feature) && !OF_ALL.contains(feature))
-            .collect()
-    }
-
-    #[test]
-    fn features_come_and_disappear_with_others() {
-        assert!(checked("x86-64", "").is_empty());
-        let second = ["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"];
-        assert_eq!(checked("x86-64-v2", ""), second);
-        let third = ["movbe", "bmi", "bmi2", "lzcnt", "avx", "avx2", "fma", "f16c"];
-        let fourth = ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
-        let set = |names: &[&[&'static str]]| names.concat().into_iter().collect::<BTreeSet<_>>();
-        let of = |cpu: &str, changes: &str| checked(cpu, changes).into_iter().collect::<BTreeSet<_>>();
-        assert_eq!(of("x86-64-v3", ""), set(&[&second, &third]));
-        assert_eq!(of("x86-64-v4", ""), set(&[&second, &third, &fourth]));
-        assert_eq!(of("x86-64-v4", "-avx512f"), set(&[&second, &third]));
-        assert_eq!(of("x86-64-v4", "-avx,+popcnt"), set(&[&second, &["movbe", "bmi", "bmi2", "lzcnt"]]));
-        assert_eq!(of("x86-64", "+vaes"), set(&[&second[..4], &["avx", "avx2"]]));
-        assert!(of("diamondrapids", "").contains("ndd") && of("znver5", "").contains("avx512vbmi2"));
-    }
-
-    #[test]
-    fn checks_of_one_word_are_one() {
-        let checks = |triple: &str, cpu: &str| Target::new(triple, cpu, "").unwrap().x86_checks();
-        let linux = "x86_64-unknown-linux-gnu";
-        assert_eq!(checks(linux, "x86-64"), None);
-        let third = checks(linux, "x86-64-v3").unwrap();
-        let extended = CpuidCheck { mask: 1 << 5, least: 1 << 5 };
-        assert_eq!(third.cpuid[&ECX_EXTENDED], extended);
-        assert_eq!(third.cpuid[&ECX_1].mask, third.cpuid[&ECX_1].least);
-        assert_eq!((third.cpuid.len(), third.state), (3, AVX_STATE));
-        assert_eq!(checks(linux, "x86-64-v4").unwrap().state, AVX512_STATE);
-        assert_eq!(checks("x86_64-apple-macosx", "x86-64-v4").unwrap().state, AVX_STATE);
-        assert_eq!(
-            checks("i686-unknown-linux-gnu", "pentium4").unwrap().cpuid[&EDX_1].mask,
-            7 << 25 & !(1 << 27) | 1 << 15
-        );
-    }
-
-    #[test]
-    fn every_processor_has_its_features() {
-        let cpus: Vec<&str> = FEATURES_OF
-            .lines()
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, _)| name)
-            .filter(|name| !name.starts_with('+'))
-            .collect();
-        assert!(cpus.len() > 100);
-        let names = Names::of("x86");
-        cpus.iter().for_each(|cpu| names.check_cpu(cpu, "x86_64").unwrap());
-        FEATURES.iter().for_each(|feature| names.check_feature(&format!("+{}", feature.0), "x86_64").unwrap());
-    }
 }

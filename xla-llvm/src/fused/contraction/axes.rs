@@ -6,7 +6,7 @@ use crate::fused::loops::affine::{AffineExpr, SymbolId, position, row_major_stri
 
 /// List of dimensions as loops: some neighbours form the innermost loop, every other dimension is a loop of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// Extents of the dimensions that are loops of their own.
     pub outer: Vec<u64>,
     /// Extent of the innermost loop.
@@ -93,19 +93,5 @@ impl Axis {
         );
         exprs.extend_from_slice(&outer[before..]);
         exprs
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_innermost_loop_is_over_more_than_one_element() {
-        let inner = |axis: Axis| (axis.outer, axis.extent);
-        assert_eq!(inner(Axis::apart(&[7, 5, 1])), (vec![7, 1], 5));
-        assert_eq!(inner(Axis::longest_apart(&[7, 5, 1])), (vec![5, 1], 7));
-        assert_eq!(inner(Axis::apart(&[1, 1])), (vec![1], 1));
-        assert_eq!(inner(Axis::apart(&[])), (vec![], 1));
     }
 }

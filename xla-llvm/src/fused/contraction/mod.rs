@@ -13,7 +13,7 @@
 //! ```
 
 mod along_k;
-mod axes;
+pub(crate) mod axes;
 mod batch_matmul;
 mod blocks;
 pub(crate) mod matmul;

@@ -12,7 +12,7 @@ const CELLS: u64 = 16;
 
 /// Copies of the arrays in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BlockCopies {
+pub struct BlockCopies {
     /// Copies per block, a power of two.
     pub copies: u64,
     pub blocks: u64,
@@ -46,24 +46,7 @@ impl BlockCopies {
     }
 
     /// Returns the launch.
-    pub fn launch(&self) -> Launch {
+    pub(crate) fn launch(&self) -> Launch {
         Launch { work_items: self.blocks, block: Some(THREADS as u32) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_updates_of_few_places_go_to_copies() {
-        let target = Target::host_threads().unwrap().with_multiprocessors(132);
-        let copies = |updates, elements, bytes| BlockCopies::new(updates, (elements, bytes), true, &target);
-        assert!(copies(1 << 20, 256, 4).is_some_and(|plan| plan.copies == 8 && plan.blocks > 1));
-        assert!(copies(1 << 20, 10_000, 4).is_some_and(|plan| plan.copies == 1));
-        assert_eq!(copies(1 << 20, 20_000, 4), None, "more than fits");
-        assert_eq!(copies(1 << 20, 0, 4), None);
-        assert_eq!(copies(1000, 256, 4), None, "updates of the array take less time");
-        assert_eq!(copies(u64::MAX, 1 << 40, u64::MAX), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::lanes::{Lanes, Scalar};
 
 /// Direction of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Along {
+pub enum Along {
     /// Lanes are consecutive elements (rows) of one line.
     Rows,
     /// Lanes are lines (columns), whose elements with the same number are a row.

@@ -18,7 +18,7 @@
 //! parts of operand and result, so that both directions use the same tables.
 
 mod butterfly;
-mod code;
+pub(crate) mod code;
 mod columns;
 mod complex;
 mod complex_line;
@@ -26,7 +26,7 @@ mod line;
 mod lines;
 mod numbers;
 mod pass;
-mod radices;
+pub(crate) mod radices;
 
 use std::fmt;
 
