@@ -10,6 +10,8 @@
 #![warn(missing_docs)]
 
 pub mod bytecode;
+#[doc(hidden)]
+pub mod internals;
 pub mod ir;
 mod lower;
 mod refine;

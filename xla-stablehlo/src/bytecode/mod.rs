@@ -11,7 +11,7 @@ mod dialect;
 mod numbers;
 mod operations;
 mod properties;
-mod reader;
+pub(crate) mod reader;
 mod sdy;
 mod sections;
 mod stablehlo;

@@ -9,17 +9,20 @@ use crate::ir::{AttrId, Few, StringId, TypeId, Version};
 
 /// Sizes of the tables that references index, and the VHLO version for error messages.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TableSizes {
+pub struct TableSizes {
     /// VHLO version that the file was written for.
     pub target: Option<Version>,
+    /// Number of strings.
     pub strings: usize,
+    /// Number of attributes.
     pub attributes: usize,
+    /// Number of types.
     pub types: usize,
 }
 
 /// Cursor over the bytes of a section.
 #[derive(Clone)]
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Offset of the first byte in the file.
@@ -44,6 +47,7 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.at
     }
 
+    /// Whether all bytes were read.
     pub fn is_at_end(&self) -> bool {
         self.remaining() == 0
     }
@@ -73,6 +77,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Takes the next byte.
     pub fn byte(&mut self) -> Result<u8> {
         Ok(self.take(1)?[0])
     }
@@ -166,6 +171,7 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| element(self)).collect()
     }
 
+    /// Reads a reference to a string.
     pub fn string(&mut self) -> Result<StringId> {
         let (offset, index) = (self.offset(), self.varint()?);
         self.string_at(index, offset)
@@ -176,6 +182,7 @@ impl<'a> Reader<'a> {
         self.reference(index, self.tables.strings, "string", offset).map(StringId::from_index)
     }
 
+    /// Reads a reference to an attribute.
     pub fn attribute(&mut self) -> Result<AttrId> {
         let (offset, index) = (self.offset(), self.varint()?);
         self.attribute_at(index, offset)
@@ -186,15 +193,18 @@ impl<'a> Reader<'a> {
         self.reference(index, self.tables.attributes, "attribute", offset).map(AttrId::from_index)
     }
 
+    /// Reads a flagged reference to an attribute; `None` if the flag is not set.
     pub fn optional_attribute(&mut self) -> Result<Option<AttrId>> {
         let (offset, (index, is_there)) = (self.offset(), self.flagged()?);
         is_there.then(|| self.attribute_at(index, offset)).transpose()
     }
 
+    /// Reads a list of references to attributes.
     pub fn attributes(&mut self) -> Result<Vec<AttrId>> {
         self.list(Reader::attribute)
     }
 
+    /// Reads a reference to a type.
     pub fn ty(&mut self) -> Result<TypeId> {
         let (offset, index) = (self.offset(), self.varint()?);
         self.type_at(index, offset)
@@ -205,6 +215,7 @@ impl<'a> Reader<'a> {
         self.reference(index, self.tables.types, "type", offset).map(TypeId::from_index)
     }
 
+    /// Reads a list of references to types.
     pub fn types(&mut self) -> Result<Vec<TypeId>> {
         self.list(Reader::ty)
     }
@@ -241,74 +252,5 @@ impl<'a> Reader<'a> {
             Ok(index) if index < size => Ok(index),
             _ => Err(self.error_at(offset, format!("{what} {index} is out of range: the bytecode has {size}"))),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn reader(bytes: &[u8]) -> Reader<'_> {
-        Reader::new(bytes, 100, "test", TableSizes { target: None, strings: 3, attributes: 0, types: 1 })
-    }
-
-    /// Encodes a varint in `bytes` bytes as specified: the value, followed by a one bit and `bytes - 1` zero bits below
-    /// it.
-    fn varint(value: u64, bytes: u32) -> Vec<u8> {
-        if bytes == 9 {
-            return [&[0][..], &value.to_le_bytes()].concat();
-        }
-        let wide = (value << bytes) | 1 << (bytes - 1);
-        wide.to_le_bytes()[..bytes as usize].to_vec()
-    }
-
-    proptest! {
-        #[test]
-        fn varints_of_every_length(value: u64, bytes in 1u32..=9) {
-            let value = if bytes < 9 { value & ((1 << (7 * bytes)) - 1) } else { value };
-            let encoded = varint(value, bytes);
-            let mut r = reader(&encoded);
-            prop_assert_eq!(r.varint().unwrap(), value);
-            prop_assert!(r.is_at_end());
-            for length in 0..encoded.len() {
-                prop_assert!(reader(&encoded[..length]).varint().is_err());
-            }
-        }
-
-        #[test]
-        fn signs_are_in_the_lowest_bit(value: i64) {
-            let zigzag = ((value as u64) << 1) ^ ((value >> 63) as u64);
-            prop_assert_eq!(reader(&varint(zigzag, 9)).signed().unwrap(), value);
-        }
-
-        #[test]
-        fn whatever_comes_is_a_value_or_an_error(bytes: Vec<u8>) {
-            let _ = reader(&bytes).list(Reader::signed);
-            let _ = reader(&bytes).dims();
-            let _ = reader(&bytes).strings_and_types();
-        }
-    }
-
-    impl Reader<'_> {
-        fn strings_and_types(&mut self) -> Result<()> {
-            while !self.is_at_end() {
-                self.string()?;
-                self.ty()?;
-                self.optional_attribute()?;
-            }
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn errors_name_byte_and_section() {
-        let error = reader(&[7]).string().unwrap_err().to_string();
-        assert_eq!(error, "bytecode, byte 100 (section test): string 3 is out of range: the bytecode has 3");
-        let error = reader(&[0x81, 1]).blob().unwrap_err().to_string();
-        assert_eq!(error, "bytecode, byte 100 (section test): a count is 64, but 1 bytes are left");
-        let error = reader(&[2]).varint().unwrap_err().to_string();
-        assert_eq!(error, "bytecode, byte 101 (section test): 1 bytes are needed, 0 are left");
     }
 }

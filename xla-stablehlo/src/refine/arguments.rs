@@ -182,27 +182,3 @@ fn entry(text: &str) -> Result<(usize, ArrayShape)> {
         _ => Err(wrong()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(text: &str) -> String {
-        text.parse::<ArgumentShapes>().expect_err(text).to_string()
-    }
-
-    #[test]
-    fn shapes_of_arguments_are_read() {
-        let shapes: ArgumentShapes = "arg2=s32[], arg0=f32[8,4]{1,0}".parse().expect("shapes");
-        let given = |element, dims: &[usize]| Given { element: Some(element), dims: dims.to_vec() };
-        assert_eq!(shapes.0[&0], given(ElementType::F32, &[8, 4]));
-        assert_eq!(shapes.0[&2], given(ElementType::S32, &[]));
-        assert!(refused("").contains("such as arg0=f32[8,4]"));
-        assert!(refused("arg0=f32[2],").contains("such as"));
-        assert!(refused("x=f32[2]").contains("\"x=f32[2]\" is not the shape"));
-        assert!(refused("arg0=f32[2],arg0=f32[3]").contains("two shapes"));
-        assert!(refused("arg0=f32[?]").contains("arg0"));
-        assert!(refused("arg0=(f32[2])").contains("is not the shape"));
-        assert!(refused("arg0=f33[2]").contains("the shape of arg0"));
-    }
-}

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_literal;
-use xla_hlo::{Literal, Result, Scalar, VerifiedModule};
+use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, VerifiedModule};
 use xla_stablehlo::ir::Module;
 use xla_stablehlo::{ArgumentShapes, bytecode, lower, refine, text};
 
@@ -131,4 +131,24 @@ fn functions_that_call_each_other_more_and_more_are_refused() {
                 func.func private @g40(%a: tensor<i32>) -> tensor<i32> { return %a : tensor<i32> }\n}\n";
     let error = refined_text(&program).expect_err("too many").to_string();
     assert!(error.contains("more than 16384 calls"), "{error}");
+}
+
+fn refused(text: &str) -> String {
+    text.parse::<ArgumentShapes>().expect_err(text).to_string()
+}
+
+#[test]
+fn shapes_of_arguments_are_read() {
+    let shapes: ArgumentShapes = "arg2=s32[], arg0=f32[8,4]{1,0}".parse().expect("shapes");
+    let mut expected = ArgumentShapes::default();
+    expected.set(0, &ArrayShape::new(ElementType::F32, [8, 4]));
+    expected.set(2, &ArrayShape::new(ElementType::S32, []));
+    assert_eq!(shapes, expected);
+    assert!(refused("").contains("such as arg0=f32[8,4]"));
+    assert!(refused("arg0=f32[2],").contains("such as"));
+    assert!(refused("x=f32[2]").contains("\"x=f32[2]\" is not the shape"));
+    assert!(refused("arg0=f32[2],arg0=f32[3]").contains("two shapes"));
+    assert!(refused("arg0=f32[?]").contains("arg0"));
+    assert!(refused("arg0=(f32[2])").contains("is not the shape"));
+    assert!(refused("arg0=f33[2]").contains("the shape of arg0"));
 }

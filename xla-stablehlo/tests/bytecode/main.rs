@@ -3,6 +3,7 @@
 mod book;
 mod dialects;
 mod dynamic;
+mod forms;
 mod fuzz_inputs;
 mod hostile;
 mod lower;
@@ -13,6 +14,7 @@ mod operations;
 mod oracle;
 mod outline;
 mod programs;
+mod reader;
 mod writer;
 
 use std::fs;

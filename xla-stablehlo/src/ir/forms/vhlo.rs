@@ -228,24 +228,3 @@ pub const FORMS: &[Form] = forms! {
     "while_v1" (0, 9, 0), ["*operand"], [], ["*results"], ["cond", "body"], Pairs;
     "xor_v1" (0, 9, 0), ["lhs", "rhs"], [], ["result"], [], Same;
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_properties_are_in_order() {
-        assert!(FORMS.is_sorted_by_key(|form| form.name));
-        for Form { name, properties, .. } in FORMS {
-            assert!(properties.is_sorted(), "{name}");
-        }
-    }
-
-    #[test]
-    fn forms_of_one_operation_follow_each_other() {
-        for pair in FORMS.windows(2).filter(|pair| pair[0].stem() == pair[1].stem()) {
-            let Some(until) = pair[0].until else { panic!("{} has no end", pair[0].name) };
-            assert!(until < pair[1].since, "{}", pair[1].name);
-        }
-    }
-}
