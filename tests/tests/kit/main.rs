@@ -5,6 +5,7 @@ mod corpus;
 mod coverage;
 mod each_pass;
 mod expected;
+mod grid_programs;
 mod idioms;
 mod planted_bugs;
 mod reference;
