@@ -80,6 +80,10 @@ impl Compiler for GpuCompiler {
         Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
     }
 
+    fn has_collectives(&self) -> bool {
+        matches!(self, GpuCompiler::Emulated(_))
+    }
+
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
         Some(self)
     }

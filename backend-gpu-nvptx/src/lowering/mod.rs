@@ -7,7 +7,7 @@ pub(crate) mod libraries;
 use xla_hlo::ops::{FusionKind, Op};
 use xla_hlo::{ArrayShape, Computation, InstrId, Module, Opcode, Result, VerifiedModule};
 use xla_llvm::fused::{KERNEL_KINDS, Kernel, KernelCode, KernelKind, KernelPlan, KernelSource, SingleKernel};
-use xla_llvm::target::Target;
+use xla_llvm::target::{Simt, Target};
 use xla_service::CompileOptions;
 use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext};
 
@@ -26,7 +26,7 @@ pub(crate) struct GpuLowering<'m> {
     pub kernels: Kernels<'m>,
     module: &'m Module,
     target: Target,
-    /// Compute capability of the GPU; `None` for a device without NVIDIA's libraries.
+    /// Compute capability of the GPU; `None` for the emulated GPU.
     capability: Option<(u32, u32)>,
     /// Whether 16-bit values may be rounded once after a chain of operations.
     excess_precision: bool,
@@ -243,6 +243,11 @@ impl Lowering for GpuLowering<'_> {
         };
         self.plans.push(plan);
         Ok(lowered)
+    }
+
+    /// All emulated GPUs run one program. The code of a program for a GPU is loaded on the first one only.
+    fn has_collectives(&self) -> bool {
+        self.target.simt() == Some(Simt::Host)
     }
 
     fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {

@@ -38,6 +38,11 @@ impl Lowering for ReplayLowering {
         })
     }
 
+    /// A program with collectives is only compiled if it has them.
+    fn has_collectives(&self) -> bool {
+        true
+    }
+
     fn lower_loop(&mut self, _: &LoopContext<'_>) -> Result<Option<KernelRef>> {
         match self.0.pop_front().ok_or_else(other_build)? {
             RecordedLowering::Kernel(index, name) => Ok(Some(KernelRef { index, name })),
@@ -73,6 +78,10 @@ impl Lowering for RecordingLowering<'_> {
             Lowered::NotMine => RecordedLowering::NotMine,
         });
         Ok(lowered)
+    }
+
+    fn has_collectives(&self) -> bool {
+        self.inner.has_collectives()
     }
 
     fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {

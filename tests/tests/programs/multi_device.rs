@@ -1,5 +1,5 @@
 //! Programs of the corpus for several devices return the expected outputs of each device, in the evaluator over the
-//! grid and on the devices of the interpreter.
+//! grid and on the devices of the interpreter, the CPU and the emulated GPU.
 //!
 //! Programs that need a partitioner are left out.
 
@@ -48,6 +48,14 @@ fn devices_of_the_interpreter_agree_without_a_join() {
 #[test]
 fn devices_of_the_cpu_agree_without_a_join() {
     let client = client(&xla::registry(), "cpu");
+    agree(|case| run(&client, &case.module, &case.arguments));
+    assert_eq!(client.joined_programs(), 0);
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn devices_of_the_emulated_gpu_agree_without_a_join() {
+    let client = client(&xla::registry(), "gpu-emulated");
     agree(|case| run(&client, &case.module, &case.arguments));
     assert_eq!(client.joined_programs(), 0);
 }
