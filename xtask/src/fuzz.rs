@@ -24,6 +24,7 @@ are in fuzz/artifacts/TARGET.
   --seed N         first seed, to repeat a run
   --family NAME    only programs of this family
   --idioms         only programs of idioms of machine learning at the edges of vectors: `--family idioms`
+  --devices N      instead: programs for 2 to N devices, with collectives, against the evaluator of all devices
   --platform NAME  the platform (default cpu)
   --target-cpu CPU platform cpu generates code for another processor, as for `cargo xtask test-backend`
   --sanitize       memory of platform cpu that nobody has written to holds something else in each of two runs
@@ -33,7 +34,7 @@ are in fuzz/artifacts/TARGET.
 ";
 
 /// Options that are handed on to `xla-tests fuzz`.
-const HANDED_ON: &[&str] = &["--programs", "--seed", "--family", "--platform", "--target-cpu", "--jobs"];
+const HANDED_ON: &[&str] = &["--programs", "--seed", "--family", "--devices", "--platform", "--target-cpu", "--jobs"];
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let seconds: Option<u64> = args.opt_value_from_str("--seconds")?;
