@@ -123,8 +123,12 @@ impl Split {
         if self.is_unreduced() {
             return Err(Error::unimplemented("a replicated value is converted to partial values"));
         }
+        let array = at.array(x)?;
+        if !array.is_static() {
+            return Err(Error::unimplemented("a replicated array of dynamic size is cut into parts"));
+        }
         let Tiles { grid, of_partition } = &self.tiles;
-        let sizes = grid.part_of(at.array(x)?).dims().to_vec();
+        let sizes = grid.part_of(array).dims().to_vec();
         // All parts along new dimensions of a broadcast are equal.
         if let Op::Broadcast(op) = at.graph()[x].op()
             && op.dimensions.iter().all(|&d| grid.dims[d] == 1)
