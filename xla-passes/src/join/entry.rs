@@ -38,14 +38,7 @@ pub struct Joined {
 /// Returns `Error::Unimplemented` if the work cannot be separated by device: collectives of partitions on
 /// global values, ragged and asynchronous collectives, arrays at the entry that cannot be cut into equal parts.
 pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
-    let attributes = module.attributes();
-    let count = |count: u64| usize::try_from(count.max(1)).ok().filter(|&count| count <= MAX_DEVICES);
-    let (replicas, partitions) = (count(attributes.replica_count), count(attributes.num_partitions));
-    let (Some(replicas), Some(partitions)) = (replicas, partitions) else {
-        return Err(Error::resource_exhausted(format!(
-            "the program has more than {MAX_DEVICES} devices, the limit for one joined program"
-        )));
-    };
+    let [replicas, partitions] = device_counts(module)?;
     let mut rewriter = Rewriter::new(module, program_form(module) == ProgramForm::PerDevice && communicates(module))?;
     let at = rewriter.target.add(Computation::new(module.entry().name()));
     // Values are global in a program of partitions, where the first partition represents all of a replica, unless each
@@ -82,8 +75,20 @@ fn communicates(module: &Module) -> bool {
     ops.any(|(_, instruction)| matches!(instruction.op(), Op::Collective(_)))
 }
 
-/// Maximum number of devices that one program may represent.
+/// Maximum number of replicas, and of partitions, that one program may represent.
 const MAX_DEVICES: usize = 1 << 10;
+
+/// Returns the number of replicas and of partitions. Splits have an entry for each device.
+pub(crate) fn device_counts(module: &Module) -> Result<[usize; 2]> {
+    let count = |count: u64| usize::try_from(count.max(1)).ok().filter(|&count| count <= MAX_DEVICES);
+    let attributes = module.attributes();
+    match (count(attributes.replica_count), count(attributes.num_partitions)) {
+        (Some(replicas), Some(partitions)) => Ok([replicas, partitions]),
+        _ => Err(Error::resource_exhausted(format!(
+            "the program is for more than {MAX_DEVICES} devices, the limit for programs on global values"
+        ))),
+    }
+}
 
 /// The entry under construction.
 struct Entry<'m> {

@@ -8,6 +8,7 @@ use xla_hlo::sdy::{self, ManualEdge, Meshes, Role, TensorSharding, target};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt, Shape};
 
 use super::place::{Place, Split, Value, common};
+use crate::join::entry::device_counts;
 use crate::join::rewrite::{edge_of_results, in_order, is_edge, says_only, unshard, without_shardings};
 use crate::rewrite::builder::Inserter;
 use crate::rewrite::growth::{MAX_INSTRUCTIONS, check_depth, exceeded};
@@ -44,6 +45,7 @@ pub(super) struct Callee {
 
 impl<'m> Rewriter<'m> {
     pub fn new(source: &'m Module, entry: Computation) -> Result<Rewriter<'m>> {
+        let [_, devices] = device_counts(source)?;
         let mut target = Module::new(source.name());
         let mut copies: HashMap<CompId, Callee> = HashMap::new();
         for id in source.post_order() {
@@ -61,8 +63,6 @@ impl<'m> Rewriter<'m> {
             copies.insert(id, Callee { copy: target.add(copy), is_of_device });
         }
         let at = target.add(entry);
-        let devices = usize::try_from(source.attributes().num_partitions)
-            .map_err(|_| Error::resource_exhausted("the program has too many partitions"))?;
         let meshes = sdy::meshes(source)?;
         Ok(Rewriter { source, target, at, meshes, devices, copies, states: Vec::new(), emitted: 0, depth: 0 })
     }

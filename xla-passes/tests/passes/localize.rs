@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use xla_hlo::eval::{Evaluator, grid};
 use xla_hlo::ops::{CustomCallContext, CustomCallRegistry};
 use xla_hlo::{
-    ArrayShape, ElementKind, LeafSharding, Literal, Scalar, Shape, ShardingKind, VerifiedModule, linear_index,
+    ArrayShape, ElementKind, Error, LeafSharding, Literal, Scalar, Shape, ShardingKind, VerifiedModule, linear_index,
     multi_index, text,
 };
 use xla_passes::join::join_devices;
@@ -188,8 +188,20 @@ fn programs_of_jax_with_loops_around_manual_computations_run_on_each_device() {
     programs("localize_jax", include_str!("programs/localize_jax.hlo"));
 }
 
+fn parsed(text: &str) -> VerifiedModule {
+    text::parse_module(text).and_then(VerifiedModule::new).unwrap()
+}
+
+/// Checks that localizing and joining a program exceed a limit.
+fn assert_exhausted(module: &VerifiedModule, message: &str) {
+    for error in [localize(module).unwrap_err(), join_devices(module).unwrap_err()] {
+        assert!(matches!(error, Error::ResourceExhausted(_)), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
+    }
+}
+
 /// Functions around a manual computation that each call the previous one twice.
-fn nested_calls(levels: usize) -> String {
+fn nested_calls(levels: usize) -> VerifiedModule {
     let edge = |name: &str, side: &str| {
         format!(
             r##"custom_call_target="xla.sdy.{name}", custom_call_has_side_effect=true, frontend_attributes={{xla.sdy.{side}_shardings="#sdy.sharding_per_value<[<@mesh, [{{}}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{{\"x\"}}>"}}"##
@@ -208,17 +220,25 @@ f0 {{ x = f32[4] parameter(0)
         writeln!(text, "{name} {{ x = f32[4] parameter(0)\n y = f32[4] call(x), to_apply={before}").unwrap();
         writeln!(text, " ROOT z = f32[4] call(y), to_apply={before} }}").unwrap();
     }
-    text + &format!("ENTRY main {{ x = f32[4] parameter(0)\n ROOT y = f32[4] call(x), to_apply=f{levels} }}")
+    text += &format!("ENTRY main {{ x = f32[4] parameter(0)\n ROOT y = f32[4] call(x), to_apply=f{levels} }}");
+    parsed(&text)
 }
 
 #[test]
 fn nested_calls_around_manual_computations_are_limited() {
-    let parsed = |levels| VerifiedModule::new(text::parse_module(&nested_calls(levels)).unwrap()).unwrap();
-    let few = parsed(3);
+    let few = nested_calls(3);
     assert!(localize(&few).is_ok() && join_devices(&few).is_ok());
     for (levels, message) in [(60, "makes more than 262144 instructions"), (130, "more than 128 levels deep")] {
-        let module = parsed(levels);
-        let errors = [localize(&module).unwrap_err(), join_devices(&module).unwrap_err()];
-        assert!(errors.iter().all(|error| error.to_string().contains(message)), "{errors:?}");
+        assert_exhausted(&nested_calls(levels), message);
+    }
+}
+
+#[test]
+fn numbers_of_devices_are_limited() {
+    for count in [1025u64, 1 << 40] {
+        for header in [format!("num_partitions={count}"), format!("replica_count={count}")] {
+            let text = format!("HloModule m, {header}\nENTRY main {{ ROOT x = f32[4] parameter(0) }}");
+            assert_exhausted(&parsed(&text), "for more than 1024 devices");
+        }
     }
 }
