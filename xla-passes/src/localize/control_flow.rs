@@ -1,11 +1,11 @@
 //! Loops and branches on global values: all devices run the same iterations and branches, each on its own parts.
 
-use xla_hlo::ops::{Conditional, Parameter, While};
+use xla_hlo::ops::{Conditional, While};
 use xla_hlo::sdy::{self, TensorSharding};
-use xla_hlo::{CompId, Computation, Error, InstrId, Result, Shape};
+use xla_hlo::{CompId, Error, InstrId, Result, Shape};
 
 use super::parts::local_shape;
-use super::place::{Place, Value};
+use super::place::{Form, Place, Value, found};
 use super::rewrite::Rewriter;
 
 impl Rewriter<'_> {
@@ -17,28 +17,38 @@ impl Rewriter<'_> {
         let stated = self.stated(computation, id, op)?;
         let start = self.start(shape, init, stated.as_deref())?;
         let key = (computation, id);
-        let known = self.states.iter().find(|(of, from, _)| (*of, from) == (key, &start)).map(|(_, _, to)| to.clone());
+        let known = found(self.states.get(&key), &start);
+        let is_new = known.is_none();
         let mut places = known.unwrap_or_else(|| start.clone());
-        let (body, next) = loop {
-            let (body, next) = self.inside(op.body, shape, &places)?;
-            let joined = joined(&places, &next.places).map_err(|i| {
+        let body = loop {
+            let known = self.known_form(op.body, &places);
+            let is_new = known.is_none();
+            let body = known.map_or_else(|| self.new_form(op.body, shape, &places), Ok)?;
+            let joined = joined(&places, &body.result.places).map_err(|i| {
                 let cause = "is split in another way after an iteration than before, which needs a partitioner";
                 Error::unimplemented(format!("element {i} of its state {cause}"))
             })?;
             if joined == places {
-                break (body, next);
+                if is_new {
+                    self.share_form(op.body, &places, &body);
+                }
+                break body;
             }
-            self.target.remove(body)?;
+            if is_new {
+                self.target.remove(body.id)?;
+            }
             places = joined;
         };
         self.check_stated(shape, &places, stated.as_deref())?;
-        self.states.push((key, start, places.clone()));
-        self.finish_at(body, &next, shape, &places)?;
-        let (condition, proceed) = self.inside(op.condition, shape, &places)?;
-        if !proceed.places.iter().all(Place::is_whole) {
+        if is_new {
+            self.states.entry(key).or_default().push((start.into(), places.clone()));
+        }
+        let body = self.form_to(&body, shape, &places)?;
+        let condition = self.form(op.condition, shape, &places)?;
+        if !condition.result.places.iter().all(Place::is_whole) {
             return Err(Error::unimplemented("its condition differs between devices, which needs a partitioner"));
         }
-        self.target.computation_mut(condition).set_root(proceed.id);
+        let condition = condition.id;
         let init = self.placed(init, shape, &places)?;
         let local = local_shape(shape, &places);
         Ok(Value { id: self.emit(instruction, While { condition, body }, local, vec![init]), places })
@@ -61,61 +71,30 @@ impl Rewriter<'_> {
             return Err(Error::unimplemented("its selector differs between devices, which needs a partitioner"));
         }
         let shapes = graph.operand_shapes(id);
-        let mut results: Vec<(CompId, Value)> = Vec::with_capacity(op.branches.len());
+        let mut forms: Vec<Form> = Vec::with_capacity(op.branches.len());
         let mut places = Vec::new();
         for (i, (&branch, argument)) in op.branches.iter().zip(arguments).enumerate() {
-            let (branch, result) = self.inside(branch, shapes[i + 1], &argument.places)?;
+            let form = self.form(branch, shapes[i + 1], &argument.places)?;
             places = match i {
-                0 => result.places.clone(),
-                _ => joined(&places, &result.places).map_err(|leaf| {
+                0 => form.result.places.clone(),
+                _ => joined(&places, &form.result.places).map_err(|leaf| {
                     let cause = "is split in different ways in its branches, which needs a partitioner";
                     Error::unimplemented(format!("element {leaf} of its result {cause}"))
                 })?,
             };
-            results.push((branch, result));
+            forms.push(form);
         }
-        for (branch, result) in &results {
-            self.finish_at(*branch, result, instruction.shape(), &places)?;
-        }
-        let branches = results.iter().map(|(branch, _)| *branch).collect();
-        let op = Conditional { branches, by_predicate: op.by_predicate };
+        let branches = forms.iter().map(|form| self.form_to(form, instruction.shape(), &places));
+        let op = Conditional { branches: branches.collect::<Result<_>>()?, by_predicate: op.by_predicate };
         let ids = operands.iter().map(|operand| operand.id).collect();
         let local = local_shape(instruction.shape(), &places);
         Ok(Value { id: self.emit(instruction, op, local, ids), places })
     }
 
-    /// Emits a computation of one parameter as a computation of its own, without a root. Returns it and its result.
-    fn inside(&mut self, source: CompId, shape: &Shape, places: &[Place]) -> Result<(CompId, Value)> {
-        let graph = &self.source[source];
-        let id = self.target.add(Computation::new(graph.name()));
-        let around = std::mem::replace(&mut self.at, id);
-        let mut at = self.inserter();
-        let parameter = at.add_as(Parameter { number: 0 }, local_shape(shape, places), [])?;
-        if let Some(&own) = graph.parameters().first() {
-            at.graph_mut().rename(parameter, graph[own].name());
-        }
-        let result = self.computation(source, &[Value { id: parameter, places: places.to_vec() }])?;
-        self.at = around;
-        Ok((id, result))
-    }
-
-    /// Sets the root of a computation to a value, converted to other places.
-    fn finish_at(&mut self, at: CompId, result: &Value, shape: &Shape, places: &[Place]) -> Result<()> {
-        let around = std::mem::replace(&mut self.at, at);
-        let root = self.placed(result, shape, places)?;
-        self.target.computation_mut(at).set_root(root);
-        self.at = around;
-        Ok(())
-    }
-
     /// Converts a value of a global shape to places that its own places are [joined](Place::joined) to.
     pub(super) fn placed(&mut self, value: &Value, shape: &Shape, places: &[Place]) -> Result<InstrId> {
-        let is_kept = |(own, wanted): (&Place, &Place)| match wanted {
-            Place::Part(wanted) if !wanted.is_replicated() => own.split() == Some(wanted),
-            _ => true,
-        };
         match shape {
-            _ if value.places.iter().zip(places).all(is_kept) => Ok(value.id),
+            _ if value.is_placed(places) => Ok(value.id),
             Shape::Tuple(elements) => {
                 let (mut ids, mut first) = (Vec::with_capacity(elements.len()), 0);
                 for (index, element) in elements.iter().enumerate() {

@@ -6,6 +6,7 @@
 //!
 //! calls, boundaries of manual computations                          rewrite.rs
 //! loops, branches: splits of the state as a fixed point             control_flow.rs
+//! bodies and branches that loops and branches share                 forms.rs
 //! other operations on parts: dimensions that they keep, new form    factors.rs, parts.rs
 //! relation of values to the original program                        place.rs
 //! parameters whose shardings are open                               required.rs
@@ -14,6 +15,7 @@
 mod control_flow;
 mod entry;
 mod factors;
+mod forms;
 mod parts;
 mod place;
 mod required;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use xla_hlo::ops::{Collective, Constant, DynamicSlice};
 use xla_hlo::sdy::{Meshes, Reduction, TensorSharding};
 use xla_hlo::{
-    ArrayShape, DeviceList, ElementType, Error, InstrId, LeafSharding, Literal, Op, Result, Scalar, ShardingKind,
-    TiledSharding, multi_index,
+    ArrayShape, CompId, DeviceList, ElementType, Error, InstrId, LeafSharding, Literal, Op, Result, Scalar,
+    ShardingKind, TiledSharding, multi_index,
 };
 
 use crate::join::entry::in_tiles;
@@ -22,8 +22,35 @@ pub(super) struct Value {
     pub places: Vec<Place>,
 }
 
+impl Value {
+    /// Whether a conversion to other places leaves the value as it is.
+    pub fn is_placed(&self, places: &[Place]) -> bool {
+        self.places.iter().zip(places).all(|(own, wanted)| match wanted {
+            Place::Part(wanted) if !wanted.is_replicated() => own.split() == Some(wanted),
+            _ => true,
+        })
+    }
+}
+
+/// Form of a computation of one parameter for one list of places of its parameter.
+#[derive(Clone)]
+pub(super) struct Form {
+    /// Computation of the new program.
+    pub id: CompId,
+    /// Its root.
+    pub result: Value,
+}
+
+/// Known forms of a computation, by places.
+pub(super) type ByPlaces<T> = Vec<(Rc<[Place]>, T)>;
+
+/// Returns an element of a list by its places.
+pub(super) fn found<T: Clone>(list: Option<&ByPlaces<T>>, places: &[Place]) -> Option<T> {
+    list.into_iter().flatten().find(|(own, _)| **own == *places).map(|(_, value)| value.clone())
+}
+
 /// Relation of a leaf to the original program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Independent of devices and arguments: equal as a global value and as a value of each device. Also a token.
     Same,
@@ -55,6 +82,8 @@ impl PartialEq for Split {
         self.tiles == other.tiles
     }
 }
+
+impl Eq for Split {}
 
 impl Split {
     /// Computes the split of an array by a sharding; without one, the array is replicated.

@@ -7,14 +7,11 @@ use xla_hlo::ops::Collective;
 use xla_hlo::sdy::{self, ManualEdge, Meshes, Role, TensorSharding, target};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt, Shape};
 
-use super::place::{Place, Split, Value, common};
+use super::place::{ByPlaces, Form, Place, Split, Value, common};
 use crate::join::entry::device_counts;
 use crate::join::rewrite::{edge_of_results, in_order, is_edge, says_only, unshard, without_shardings};
 use crate::rewrite::builder::Inserter;
-use crate::rewrite::growth::{MAX_INSTRUCTIONS, check_depth, exceeded};
-
-/// State of a loop: the loop, and the places of its elements before and after the search for a fixed point.
-type LoopState = ((CompId, InstrId), Vec<Place>, Vec<Place>);
+use crate::rewrite::growth::{MAX_INSTRUCTIONS, check_depth};
 
 /// Program under construction.
 pub(super) struct Rewriter<'m> {
@@ -27,9 +24,18 @@ pub(super) struct Rewriter<'m> {
     pub devices: usize,
     /// Computations without boundaries of manual computations, mapped to their copies.
     pub copies: HashMap<CompId, Callee>,
-    /// States of loops that were emitted. A loop inside of another one is emitted several times.
-    pub states: Vec<LoopState>,
-    /// Number of instructions that were emitted for computations.
+    /// Places of the states of loops, by the places at the start of the search for a fixed point. A loop inside of
+    /// another one is emitted several times.
+    pub states: HashMap<(CompId, InstrId), ByPlaces<Vec<Place>>>,
+    /// Forms of bodies, conditions and branches of the original program.
+    pub forms: HashMap<CompId, ByPlaces<Form>>,
+    /// Copies of forms, which convert the result to other places.
+    pub converted_forms: HashMap<CompId, ByPlaces<CompId>>,
+    /// Number of instructions and elements of tuples in each computation of the original program.
+    weights: HashMap<CompId, usize>,
+    /// Maximum number of instructions and elements of tuples to emit.
+    limit: usize,
+    /// Number of instructions and elements of tuples that were emitted for computations.
     emitted: usize,
     /// Depth of the computation that is emitted.
     depth: usize,
@@ -64,7 +70,22 @@ impl<'m> Rewriter<'m> {
         }
         let at = target.add(entry);
         let meshes = sdy::meshes(source)?;
-        Ok(Rewriter { source, target, at, meshes, devices, copies, states: Vec::new(), emitted: 0, depth: 0 })
+        let weights: HashMap<CompId, usize> = source.ids().map(|id| (id, weight(&source[id]))).collect();
+        Ok(Rewriter {
+            source,
+            target,
+            at,
+            meshes,
+            devices,
+            copies,
+            states: HashMap::new(),
+            forms: HashMap::new(),
+            converted_forms: HashMap::new(),
+            limit: MAX_INSTRUCTIONS.max(4 * weights.values().sum::<usize>()),
+            weights,
+            emitted: 0,
+            depth: 0,
+        })
     }
 
     /// Returns an inserter for the current computation.
@@ -89,15 +110,24 @@ impl<'m> Rewriter<'m> {
         Ok(self.target)
     }
 
+    /// Counts emitted instructions and elements of tuples. Returns an error if the program becomes too large.
+    pub fn count(&mut self, added: usize) -> Result<()> {
+        self.emitted += added;
+        let limit = self.limit;
+        match self.emitted > limit {
+            true => Err(Error::resource_exhausted(format!(
+                "the program of each device has more than {limit} instructions and elements of tuples"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Emits the instructions of a computation into the current one. Returns its root.
     pub fn computation(&mut self, id: CompId, parameters: &[Value]) -> Result<Value> {
         let graph = &self.source[id];
         self.depth += 1;
         check_depth(self.depth)?;
-        self.emitted += graph.len();
-        if self.emitted > MAX_INSTRUCTIONS.max(4 * self.source.instruction_count()) {
-            return Err(exceeded(&format!("inlining the calls in {}", self.source.entry().name())));
-        }
+        self.count(self.weights[&id])?;
         let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(graph.len());
         for at in in_order(graph) {
             let instruction = &graph[at];
@@ -328,6 +358,11 @@ impl<'m> Rewriter<'m> {
         }
         Ok(())
     }
+}
+
+/// Returns the number of instructions of a computation, where each element of a tuple counts.
+pub(super) fn weight(graph: &Computation) -> usize {
+    graph.iter().map(|(_, instruction)| instruction.shape().leaves().len().max(1)).sum()
 }
 
 /// Whether an operand, or an element of one, is split or has partial values.

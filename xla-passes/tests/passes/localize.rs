@@ -228,7 +228,7 @@ f0 {{ x = f32[4] parameter(0)
 fn nested_calls_around_manual_computations_are_limited() {
     let few = nested_calls(3);
     assert!(localize(&few).is_ok() && join_devices(&few).is_ok());
-    for (levels, message) in [(60, "makes more than 262144 instructions"), (130, "more than 128 levels deep")] {
+    for (levels, message) in [(60, "more than 262144 instructions"), (130, "more than 128 levels deep")] {
         assert_exhausted(&nested_calls(levels), message);
     }
 }
@@ -241,4 +241,47 @@ fn numbers_of_devices_are_limited() {
             assert_exhausted(&parsed(&text), "for more than 1024 devices");
         }
     }
+}
+
+/// Branches on a state of two values, one of which is split. Each one has the previous one as both of its branches.
+fn nested_branches(levels: usize) -> VerifiedModule {
+    let state = "(pred[], f32[2], f32[2])";
+    let mut text = format!(
+        "HloModule m, num_partitions=2, allow_spmd_sharding_propagation_to_output={{true}}
+b0 {{ s = {state} parameter(0)
+ p = pred[] get-tuple-element(s), index=0
+ x = f32[2] get-tuple-element(s), index=1
+ ROOT t = {state} tuple(p, x, x) }}\n"
+    );
+    for level in 1..=levels {
+        let before = level - 1;
+        writeln!(text, "c{level} {{ s = {state} parameter(0)").unwrap();
+        writeln!(text, " ROOT w = {state} while(s), condition=more, body=b{before} }}").unwrap();
+        writeln!(text, "b{level} {{ s = {state} parameter(0)\n p = pred[] get-tuple-element(s), index=0").unwrap();
+        writeln!(text, " v = {state} while(s), condition=more, body=b{before}").unwrap();
+        writeln!(
+            text,
+            " ROOT w = {state} conditional(p, v, s), true_computation=c{level}, false_computation=b{before} }}"
+        )
+        .unwrap();
+    }
+    let more = format!("more {{ s = {state} parameter(0)\n ROOT p = pred[] get-tuple-element(s), index=0 }}\n");
+    let text = text.replacen("b0 {", &format!("{more}b0 {{"), 1);
+    parsed(&format!(
+        "{text}ENTRY main {{ x = f32[2] parameter(0), sharding={{devices=[2]<=[2]}}
+ k = f32[2] constant({{1, 2}})
+ p = pred[] constant(false)
+ t = {state} tuple(p, x, k)
+ w = {state} conditional(p, t, t), true_computation=b{levels}, false_computation=b{levels}
+ ROOT y = f32[2] get-tuple-element(w), index=2 }}"
+    ))
+}
+
+#[test]
+fn loops_and_branches_share_computations_as_before() {
+    let module = nested_branches(40);
+    let local = localize(&module).unwrap();
+    let (before, after) = (module.instruction_count(), local.module.instruction_count());
+    assert!(after <= 4 * before, "{before} instructions, {after} of each device");
+    check("nested branches", &nested_branches(2), &localize(&nested_branches(2)).unwrap(), 0);
 }
