@@ -2,7 +2,7 @@
 
 use xla_hlo::ops::{Conditional, While};
 use xla_hlo::sdy::{self, TensorSharding};
-use xla_hlo::{CompId, Error, InstrId, Result, Shape};
+use xla_hlo::{CompId, Error, InstrId, Op, Result, Shape};
 
 use super::parts::local_shape;
 use super::place::{Form, Place, Value, found};
@@ -21,6 +21,7 @@ impl Rewriter<'_> {
         let is_new = known.is_none();
         let mut places = known.unwrap_or_else(|| start.clone());
         let body = loop {
+            self.pass_on(op.body, &mut places);
             let known = self.known_form(op.body, &places);
             let is_new = known.is_none();
             let body = known.map_or_else(|| self.new_form(op.body, shape, &places), Ok)?;
@@ -51,7 +52,36 @@ impl Rewriter<'_> {
         let condition = condition.id;
         let init = self.placed(init, shape, &places)?;
         let local = local_shape(shape, &places);
-        Ok(Value { id: self.emit(instruction, While { condition, body }, local, vec![init]), places })
+        Ok(Value { id: self.emit(instruction, While { condition, body }, local, vec![init]), places: places.into() })
+    }
+
+    /// Converts places of a state to places after iterations of the body: elements that the body only passes on to
+    /// others are found without emitting it. Elements whose places have no common one remain.
+    fn pass_on(&mut self, body: CompId, places: &mut [Place]) {
+        let graph = &self.source[body];
+        let (root, Some(&state)) = (graph.root(), graph.parameters().first()) else { return };
+        if !matches!(graph[root].op(), Op::Tuple(_)) {
+            return;
+        }
+        let starts = self.leaf_starts(body, root);
+        let mut to: Vec<Vec<usize>> = vec![Vec::new(); graph[root].operands().len()];
+        for (i, &operand) in graph[root].operands().iter().enumerate() {
+            match graph[operand].op() {
+                Op::GetTupleElement(op) if graph[operand].operand(0) == state && op.index != i => to[op.index].push(i),
+                _ => {}
+            }
+        }
+        let mut next: Vec<usize> = (0..to.len()).collect();
+        while let Some(from) = next.pop() {
+            let new = places[starts[from]..starts[from + 1]].to_vec();
+            for &i in &to[from] {
+                let own = &mut places[starts[i]..starts[i + 1]];
+                if let Some(joined) = joined(own, &new).ok().filter(|joined| joined != own) {
+                    own.clone_from_slice(&joined);
+                    next.push(i);
+                }
+            }
+        }
     }
 
     /// Emits a branch that all devices take together.
@@ -76,7 +106,7 @@ impl Rewriter<'_> {
         for (i, (&branch, argument)) in op.branches.iter().zip(arguments).enumerate() {
             let form = self.form(branch, shapes[i + 1], &argument.places)?;
             places = match i {
-                0 => form.result.places.clone(),
+                0 => form.result.places.to_vec(),
                 _ => joined(&places, &form.result.places).map_err(|leaf| {
                     let cause = "is split in different ways in its branches, which needs a partitioner";
                     Error::unimplemented(format!("element {leaf} of its result {cause}"))
@@ -88,7 +118,7 @@ impl Rewriter<'_> {
         let op = Conditional { branches: branches.collect::<Result<_>>()?, by_predicate: op.by_predicate };
         let ids = operands.iter().map(|operand| operand.id).collect();
         let local = local_shape(instruction.shape(), &places);
-        Ok(Value { id: self.emit(instruction, op, local, ids), places })
+        Ok(Value { id: self.emit(instruction, op, local, ids), places: places.into() })
     }
 
     /// Converts a value of a global shape to places that its own places are [joined](Place::joined) to.
@@ -101,7 +131,7 @@ impl Rewriter<'_> {
                     let leaves = first..first + element.leaves().len();
                     first = leaves.end;
                     let own = self.element(value.id, index)?;
-                    let own = Value { id: own, places: value.places[leaves.clone()].to_vec() };
+                    let own = Value { id: own, places: value.places[leaves.clone()].into() };
                     ids.push(self.placed(&own, element, &places[leaves])?);
                 }
                 self.inserter().tuple(&ids)
@@ -129,7 +159,7 @@ impl Rewriter<'_> {
 
     /// Returns the places of the initial state. Elements that are stated to be split start so.
     fn start(&self, shape: &Shape, init: &Value, stated: Option<&[TensorSharding]>) -> Result<Vec<Place>> {
-        let mut places = init.places.clone();
+        let mut places = init.places.to_vec();
         for (i, ((_, leaf), sharding)) in shape.leaves().into_iter().zip(stated.unwrap_or_default()).enumerate() {
             if let (Shape::Array(array), true) = (leaf, places[i].is_whole()) {
                 let wanted = self.split(Some(sharding), array)?;

@@ -110,7 +110,7 @@ fn parameter(
     let mut at = rewriter.inserter();
     let own = at.add_as(Parameter { number }, shape, [])?;
     at.graph_mut().rename(own, module.entry()[id].name());
-    Ok(Value { id: own, places })
+    Ok(Value { id: own, places: places.into() })
 }
 
 /// Returns the places that the results must have: the stated ones, or their own where the program leaves them open.
@@ -119,7 +119,7 @@ fn results(rewriter: &Rewriter<'_>, root: &Value, asked: &Shape) -> Result<(Vec<
     let stated = result_shardings(module)?;
     let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_output;
     let (mut places, mut arrays) = (Vec::with_capacity(root.places.len()), Arrays::default());
-    for (number, ((_, leaf), place)) in asked.leaves().into_iter().zip(&root.places).enumerate() {
+    for (number, ((_, leaf), place)) in asked.leaves().into_iter().zip(root.places.iter()).enumerate() {
         let Shape::Array(array) = leaf else {
             arrays.shapes.push(leaf.clone());
             places.push(place.clone());

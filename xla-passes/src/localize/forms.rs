@@ -39,7 +39,7 @@ impl Rewriter<'_> {
         if let Some(&own) = graph.parameters().first() {
             at.graph_mut().rename(parameter, graph[own].name());
         }
-        let result = self.computation(source, &[Value { id: parameter, places: places.to_vec() }])?;
+        let result = self.computation(source, &[Value { id: parameter, places: places.into() }])?;
         self.target.computation_mut(id).set_root(result.id);
         self.at = around;
         Ok(Form { id, result })

@@ -4,7 +4,8 @@
 //! parameter, sharded ─> global to local ─> manual computation ─> local to global ─> result, sharded
 //!        part of a parameter ───────────> manual computation ──────────> part of a result
 //!
-//! calls, boundaries of manual computations                          rewrite.rs
+//! computations, calls, tuples                                       rewrite.rs
+//! boundaries of manual computations, constraints                    boundary.rs
 //! loops, branches: splits of the state as a fixed point             control_flow.rs
 //! bodies and branches that loops and branches share                 forms.rs
 //! other operations on parts: dimensions that they keep, new form    factors.rs, parts.rs
@@ -12,6 +13,7 @@
 //! parameters whose shardings are open                               required.rs
 //! ```
 
+mod boundary;
 mod control_flow;
 mod entry;
 mod factors;

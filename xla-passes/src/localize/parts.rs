@@ -50,7 +50,7 @@ impl Rewriter<'_> {
         on_part(&mut op, &shapes, &rule);
         let places = vec![Place::Part(rule.result); leaves.len()];
         let shape = local_shape(instruction.shape(), &places);
-        Ok(Value { id: self.emit(instruction, op, shape, ids), places })
+        Ok(Value { id: self.emit(instruction, op, shape, ids), places: places.into() })
     }
 }
 
@@ -87,7 +87,8 @@ fn rule(
     devices: usize,
 ) -> std::result::Result<Rule, Refused> {
     let along = along(factors, operands)?;
-    let known: Vec<&Rc<Split>> = operands.iter().flat_map(|operand| &operand.places).filter_map(Place::split).collect();
+    let known: Vec<&Rc<Split>> =
+        operands.iter().flat_map(|operand| operand.places.iter()).filter_map(Place::split).collect();
     let mut of_result = vec![None; result.rank()];
     for (factor, along) in factors.iter().zip(&along).filter_map(|(factor, along)| Some((factor, along.as_ref()?))) {
         let (d, parts) = (factor.result, along.count);

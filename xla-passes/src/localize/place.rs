@@ -19,7 +19,7 @@ pub(super) struct Value {
     /// Instruction that computes it.
     pub id: InstrId,
     /// Place of each leaf, depth first.
-    pub places: Vec<Place>,
+    pub places: Rc<[Place]>,
 }
 
 impl Value {
@@ -241,6 +241,14 @@ impl Place {
             (Place::Part(a), Place::Part(b)) if a.is_replicated() && b.is_replicated() => true,
             (a, b) => a == b,
         }
+    }
+}
+
+/// Returns the only operand.
+pub(super) fn only(operands: &[Value]) -> Result<Value> {
+    match operands {
+        [operand] => Ok(operand.clone()),
+        _ => Err(Error::invalid_argument("it takes one operand")),
     }
 }
 

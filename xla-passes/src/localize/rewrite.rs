@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use xla_hlo::ops::Collective;
-use xla_hlo::sdy::{self, ManualEdge, Meshes, Role, TensorSharding, target};
+use xla_hlo::sdy::{self, Meshes, Role, TensorSharding, target};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt, Shape};
 
-use super::place::{ByPlaces, Form, Place, Split, Value, common};
+use super::place::{ByPlaces, Form, Place, Split, Value, common, only};
 use crate::join::entry::device_counts;
 use crate::join::rewrite::{edge_of_results, in_order, is_edge, says_only, unshard, without_shardings};
 use crate::rewrite::builder::Inserter;
@@ -19,7 +19,7 @@ pub(super) struct Rewriter<'m> {
     pub target: Module,
     /// Computation of the new program that receives instructions.
     pub at: CompId,
-    meshes: Meshes,
+    pub meshes: Meshes,
     /// Number of partitions.
     pub devices: usize,
     /// Computations without boundaries of manual computations, mapped to their copies.
@@ -27,6 +27,8 @@ pub(super) struct Rewriter<'m> {
     /// Places of the states of loops, by the places at the start of the search for a fixed point. A loop inside of
     /// another one is emitted several times.
     pub states: HashMap<(CompId, InstrId), ByPlaces<Vec<Place>>>,
+    /// Numbers of the first leaves of the elements of tuples of the original program.
+    leaf_starts: HashMap<(CompId, InstrId), Rc<[usize]>>,
     /// Forms of bodies, conditions and branches of the original program.
     pub forms: HashMap<CompId, ByPlaces<Form>>,
     /// Copies of forms, which convert the result to other places.
@@ -79,6 +81,7 @@ impl<'m> Rewriter<'m> {
             devices,
             copies,
             states: HashMap::new(),
+            leaf_starts: HashMap::new(),
             forms: HashMap::new(),
             converted_forms: HashMap::new(),
             limit: MAX_INSTRUCTIONS.max(4 * weights.values().sum::<usize>()),
@@ -155,7 +158,7 @@ impl<'m> Rewriter<'m> {
         let instruction = &self.source[computation][id];
         match instruction.op() {
             Op::CustomCall(call) if call.target == target::GROUP => {
-                Ok(Value { id: self.inserter().tuple(&[])?, places: Vec::new() })
+                Ok(Value { id: self.inserter().tuple(&[])?, places: Rc::new([]) })
             }
             Op::CustomCall(call) if says_only(&call.target) || is_edge(&call.target) => {
                 match sdy::role(self.source, computation, id)? {
@@ -195,9 +198,8 @@ impl<'m> Rewriter<'m> {
                 Ok(Value { id: self.inserter().tuple(&ids)?, places })
             }
             Op::GetTupleElement(op) => {
-                let elements = self.source[computation][instruction.operand(0)].shape().as_tuple().unwrap_or_default();
-                let before: usize = elements.iter().take(op.index).map(|element| element.leaves().len()).sum();
-                let places = operands[0].places[before..][..instruction.shape().leaves().len()].to_vec();
+                let starts = self.leaf_starts(computation, instruction.operand(0));
+                let places = operands[0].places[starts[op.index]..starts[op.index + 1]].into();
                 // An instruction that waits for others, or others for it, has an instruction of its own.
                 let is_ordered =
                     !(instruction.control_predecessors().is_empty() && instruction.control_successors().is_empty());
@@ -226,7 +228,7 @@ impl<'m> Rewriter<'m> {
             return Err(Error::unimplemented(format!("{} calls a manual computation", op.opcode())));
         }
         let is_of_device = is_of_device(&op) || callees.iter().any(|callee| self.copies[callee].is_of_device);
-        let is_global = operands.iter().flat_map(|operand| &operand.places).any(|place| place.split().is_some());
+        let is_global = operands.iter().flat_map(|operand| operand.places.iter()).any(|place| place.split().is_some());
         if is_global && is_of_device {
             let cause =
                 "may have an effect or differ between devices, and takes a global value, which needs a partitioner";
@@ -235,7 +237,7 @@ impl<'m> Rewriter<'m> {
         if is_any_split(operands) {
             return self.on_parts(computation, id, operands);
         }
-        let mut place = common(operands.iter().flat_map(|operand| &operand.places))?;
+        let mut place = common(operands.iter().flat_map(|operand| operand.places.iter()))?;
         if place == Place::Same && is_of_device {
             if !is_id(&op) && edge_of_results(self.source, computation, id)?.is_none() {
                 return Err(Error::unimplemented("its effect does not belong to a manual computation"));
@@ -260,7 +262,7 @@ impl<'m> Rewriter<'m> {
     }
 
     /// Returns the places of all leaves of a result whose operands have this place.
-    fn places(&self, place: &Place, shape: &Shape) -> Result<Vec<Place>> {
+    fn places(&self, place: &Place, shape: &Shape) -> Result<Rc<[Place]>> {
         let leaves = shape.leaves().into_iter();
         let places = leaves.map(|(_, leaf)| match (place, leaf.as_array()) {
             (_, None) => Ok(Place::Same),
@@ -270,38 +272,18 @@ impl<'m> Rewriter<'m> {
         places.collect()
     }
 
-    /// Enters a manual computation: the parts of global values of these shapes are its values.
-    fn enter(&mut self, edge: &ManualEdge, shapes: &[&Shape], operands: &[Value]) -> Result<Value> {
-        self.check_axes(edge)?;
-        let mut ids = Vec::with_capacity(operands.len());
-        for ((operand, shape), sharding) in operands.iter().zip(shapes).zip(&edge.shardings) {
-            ids.push(match shape.as_array() {
-                Some(array) => {
-                    let split = self.split(Some(sharding), array)?;
-                    self.converted(operand, &split)?
-                }
-                None => operand.id,
+    /// Returns the number of the first leaf of each element of a tuple, and the number of leaves.
+    pub fn leaf_starts(&mut self, computation: CompId, tuple: InstrId) -> Rc<[usize]> {
+        let source = self.source;
+        let starts = || {
+            let elements = source[computation][tuple].shape().as_tuple().unwrap_or_default();
+            let ends = elements.iter().scan(0, |end, element| {
+                *end += element.leaves().len();
+                Some(*end)
             });
-        }
-        let places = vec![Place::Local; ids.len()];
-        Ok(Value { id: self.packed(&ids)?, places })
-    }
-
-    /// Leaves a manual computation: its values are parts of global values.
-    fn leave(&mut self, edge: &ManualEdge, shape: &Shape, operands: &[Value]) -> Result<Value> {
-        self.check_axes(edge)?;
-        let mut places = Vec::with_capacity(operands.len());
-        for ((sharding, operand), (_, leaf)) in edge.shardings.iter().zip(operands).zip(shape.leaves()) {
-            if !matches!(operand.places[..], [Place::Local | Place::Same]) {
-                return Err(Error::unimplemented("a value leaves a manual computation that it is not a value of"));
-            }
-            places.push(match leaf.as_array() {
-                Some(array) => Place::Part(self.split(Some(sharding), array)?),
-                None => Place::Same,
-            });
-        }
-        let ids: Vec<InstrId> = operands.iter().map(|operand| operand.id).collect();
-        Ok(Value { id: self.packed(&ids)?, places })
+            std::iter::once(0).chain(ends).collect()
+        };
+        self.leaf_starts.entry((computation, tuple)).or_insert_with(starts).clone()
     }
 
     /// Returns an element of a tuple.
@@ -312,52 +294,6 @@ impl<'m> Rewriter<'m> {
             _ => self.inserter().get(tuple, index),
         }
     }
-
-    /// Returns a single value as it is, and several as a tuple.
-    fn packed(&mut self, ids: &[InstrId]) -> Result<InstrId> {
-        match *ids {
-            [id] => Ok(id),
-            _ => self.inserter().tuple(ids),
-        }
-    }
-
-    /// Applies a sharding that a global value must have. Values of a device have none.
-    fn constrain(&mut self, sharding: &TensorSharding, shape: &Shape, operands: &[Value]) -> Result<Value> {
-        let value = only(operands)?;
-        let (Some(array), [Place::Part(_) | Place::Same]) = (shape.as_array(), &value.places[..]) else {
-            return Ok(value);
-        };
-        let wanted = self.split(Some(sharding), array)?;
-        if wanted.is_replicated() && sharding.dims.iter().all(|dim| dim.is_open) {
-            return Ok(value);
-        }
-        Ok(Value { id: self.converted(&value, &wanted)?, places: vec![Place::Part(wanted)] })
-    }
-
-    /// Returns the part of a global array that the device has in a split.
-    pub fn converted(&mut self, value: &Value, wanted: &Split) -> Result<InstrId> {
-        match &value.places[..] {
-            [Place::Local] => Err(Error::unimplemented("a manual computation inside of another one")),
-            [Place::Part(own)] if **own == *wanted => Ok(value.id),
-            [Place::Part(own)] if !own.is_replicated() => {
-                Err(Error::unimplemented("a value is converted to another split, which needs a partitioner"))
-            }
-            _ if wanted.is_replicated() => Ok(value.id),
-            _ => wanted.part_of_replicated(&mut self.inserter(), value.id),
-        }
-    }
-
-    /// Returns an error unless a boundary covers all axes of a mesh of all devices.
-    fn check_axes(&self, edge: &ManualEdge) -> Result<()> {
-        for sharding in &edge.shardings {
-            let mesh = self.meshes.get(&sharding.mesh)?;
-            let is_manual = |(name, size): &(String, usize)| *size == 1 || edge.manual_axes.contains(name);
-            if mesh.device_count()? != self.devices || !mesh.axes.iter().all(is_manual) {
-                return Err(Error::unimplemented("a manual computation over some of the axes needs a partitioner"));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Returns the number of instructions of a computation, where each element of a tuple counts.
@@ -367,16 +303,8 @@ pub(super) fn weight(graph: &Computation) -> usize {
 
 /// Whether an operand, or an element of one, is split or has partial values.
 fn is_any_split(operands: &[Value]) -> bool {
-    let mut splits = operands.iter().flat_map(|operand| &operand.places).filter_map(Place::split);
+    let mut splits = operands.iter().flat_map(|operand| operand.places.iter()).filter_map(Place::split);
     splits.any(|split| !split.is_replicated())
-}
-
-/// Returns the only operand.
-fn only(operands: &[Value]) -> Result<Value> {
-    match operands {
-        [operand] => Ok(operand.clone()),
-        _ => Err(Error::invalid_argument("it takes one operand")),
-    }
 }
 
 /// Whether an operation returns the number of a device, without an effect.

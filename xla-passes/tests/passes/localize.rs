@@ -285,3 +285,41 @@ fn loops_and_branches_share_computations_as_before() {
     assert!(after <= 4 * before, "{before} instructions, {after} of each device");
     check("nested branches", &nested_branches(2), &localize(&nested_branches(2)).unwrap(), 0);
 }
+
+/// A loop that passes each element of its state to the next one. The first one is split.
+fn chain(count: usize) -> VerifiedModule {
+    let state = format!("(s32[], {})", vec!["f32[2]"; count].join(", "));
+    let list = |element: &dyn Fn(usize) -> String| (0..count).map(element).collect::<Vec<_>>().join(", ");
+    let mut text = format!(
+        "HloModule m, num_partitions=2, allow_spmd_sharding_propagation_to_output={{true}}
+more {{ s = {state} parameter(0)
+ i = s32[] get-tuple-element(s), index=0
+ n = s32[] constant(3)
+ ROOT p = pred[] compare(i, n), direction=LT }}
+body {{ s = {state} parameter(0)
+ i = s32[] get-tuple-element(s), index=0
+ one = s32[] constant(1)
+ j = s32[] add(i, one)\n"
+    );
+    for i in 0..count {
+        writeln!(text, " e{i} = f32[2] get-tuple-element(s), index={}", i + 1).unwrap();
+    }
+    let (shifted, init) = (list(&|i| format!("e{}", i.max(1) - 1)), list(&|i| ["x", "k"][i.min(1)].to_string()));
+    parsed(&format!(
+        "{text} ROOT r = {state} tuple(j, {shifted}) }}
+ENTRY main {{ x = f32[2] parameter(0), sharding={{devices=[2]<=[2]}}
+ k = f32[2] constant({{1, 2}})
+ i = s32[] constant(0)
+ t = {state} tuple(i, {init})
+ w = {state} while(t), condition=more, body=body
+ ROOT y = f32[2] get-tuple-element(w), index={count} }}"
+    ))
+}
+
+#[test]
+fn elements_of_a_state_that_become_split_one_after_another_take_one_iteration_of_the_search() {
+    assert!(localize(&chain(1000)).is_ok());
+    for count in 1..6 {
+        check("a chain", &chain(count), &localize(&chain(count)).unwrap(), 0);
+    }
+}
