@@ -8,7 +8,7 @@ use xla_hlo::{
 };
 
 use super::place::{Place, Split, Value};
-use super::required::required;
+use super::required::{Requirement, requirements};
 use super::rewrite::Rewriter;
 use crate::join::entry::{is_open, regrouped, result_shardings};
 
@@ -30,22 +30,73 @@ pub struct Localized {
 ///
 /// Returns `Error::Unimplemented` for a program that needs a partitioner.
 pub fn localize(module: &VerifiedModule) -> Result<Localized> {
-    let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_parameters;
-    let chosen = with_parameters(module, true);
-    match may_choose.contains(&true) && chosen.is_err() {
-        true => with_parameters(module, false).or(chosen),
-        false => chosen,
+    let all = requirements(module)?;
+    let chosen = with_parameters(module, &all);
+    if chosen.is_ok() || all.is_empty() {
+        return chosen;
+    }
+    match with_parameters(module, &[]) {
+        Ok(best) => {
+            let mut search = Search { module, kept: Vec::new(), best, attempts: 0 };
+            search.add(&all);
+            Ok(search.best)
+        }
+        Err(_) => chosen,
     }
 }
 
-/// Converts a program. Parameters without a sharding are split as their users require it, or are replicated.
-fn with_parameters(module: &VerifiedModule, as_required: bool) -> Result<Localized> {
+/// Maximum number of sets of requirements to try.
+const MAX_ATTEMPTS: usize = 32;
+
+/// Search for a large set of requirements that a program can meet.
+struct Search<'m> {
+    module: &'m VerifiedModule,
+    /// Requirements that the program meets.
+    kept: Vec<Requirement>,
+    /// Program that meets them.
+    best: Localized,
+    /// Number of sets that were tried.
+    attempts: usize,
+}
+
+impl Search<'_> {
+    /// Adds some of the requirements of a list that cannot be met together with those that are kept.
+    fn add(&mut self, list: &[Requirement]) {
+        let (first, second) = list.split_at(list.len() / 2);
+        if first.is_empty() {
+            return;
+        }
+        let is_first_met = self.try_adding(first);
+        if !is_first_met {
+            self.add(first);
+        }
+        // After the first half, the second one completes a set that cannot be met.
+        if is_first_met || !self.try_adding(second) {
+            self.add(second);
+        }
+    }
+
+    /// Adds all requirements of a list if the program can meet them. Returns whether it can.
+    fn try_adding(&mut self, list: &[Requirement]) -> bool {
+        if self.attempts == MAX_ATTEMPTS {
+            return false;
+        }
+        self.attempts += 1;
+        let all = [&self.kept, list].concat();
+        let Ok(found) = with_parameters(self.module, &all) else { return false };
+        (self.kept, self.best) = (all, found);
+        true
+    }
+}
+
+/// Converts a program. Parameters without a sharding are split as required, or are replicated.
+fn with_parameters(module: &VerifiedModule, required: &[Requirement]) -> Result<Localized> {
     let mut rewriter = Rewriter::new(module, Computation::new(module.entry().name()))?;
     let asked = module.entry_layout();
     let entry = module.entry();
     let mut arguments = Arrays::default();
     let parameters = entry.parameters().iter().zip(&asked.parameters).map(|(&id, asked)| {
-        let value = parameter(&mut rewriter, id, asked, as_required, &mut arguments);
+        let value = parameter(&mut rewriter, id, asked, required, &mut arguments);
         value.context(|| format!("parameter %{}", entry[id].name()))
     });
     let parameters = parameters.collect::<Result<Vec<_>>>()?;
@@ -83,7 +134,7 @@ fn parameter(
     rewriter: &mut Rewriter<'_>,
     id: InstrId,
     asked: &Shape,
-    as_required: bool,
+    required: &[Requirement],
     arrays: &mut Arrays,
 ) -> Result<Value> {
     let module = rewriter.source;
@@ -91,18 +142,16 @@ fn parameter(
         return Err(Error::internal("a parameter of the entry is another operation"));
     };
     let stated = sdy::shardings(module, module.entry_id(), id)?;
-    let may_choose = &module.attributes().allow_spmd_sharding_propagation_to_parameters;
-    let is_open = stated.is_none() && may_choose.get(number).or(may_choose.first()).copied().unwrap_or_default();
     let (mut places, first) = (Vec::new(), arrays.shapes.len());
-    for (leaf, (path, shape)) in asked.leaves().into_iter().enumerate() {
+    for (leaf, (_, shape)) in asked.leaves().into_iter().enumerate() {
         let Shape::Array(array) = shape else {
             arrays.shapes.push(shape.clone());
             places.push(Place::Same);
             continue;
         };
-        let required = if is_open && as_required { required(module, id, &path)? } else { None };
+        let required = required.iter().find(|of| (of.parameter, of.leaf) == (number, leaf));
         let sharding = stated.as_ref().and_then(|stated| stated.get(leaf).or(stated.first()));
-        let split = rewriter.split(sharding.or(required.as_ref()), array)?;
+        let split = rewriter.split(sharding.or(required.map(|of| &of.sharding)), array)?;
         arrays.push(&split, array);
         places.push(Place::Part(split));
     }

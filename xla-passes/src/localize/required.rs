@@ -1,7 +1,7 @@
 //! Shardings of parameters that a program leaves open: the first manual computation that uses them decides.
 
 use xla_hlo::sdy::{self, DimSharding, Role, TensorSharding};
-use xla_hlo::{ArrayShape, CompId, InstrId, Module, Op, Result, Shape};
+use xla_hlo::{ArrayShape, CompId, InstrId, Module, Op, Result, ResultExt, Shape};
 
 use super::factors::factors;
 use crate::join::entry::is_open;
@@ -11,10 +11,35 @@ const MAX_VALUES: usize = 1 << 12;
 /// Maximum number of values on one path.
 const MAX_DEPTH: usize = 128;
 
-/// Returns the sharding that a manual computation or a constraint requires of a leaf of a parameter, possibly through
-/// calls, loops and operations that keep its dimensions; `None` if none is found.
-pub(super) fn required(module: &Module, parameter: InstrId, path: &[usize]) -> Result<Option<TensorSharding>> {
-    Search { module, values: 0, depth: 0 }.of_value(module.entry_id(), parameter, path, &[])
+/// Sharding that a program requires of an array whose sharding it leaves open.
+#[derive(Clone, Debug)]
+pub(super) struct Requirement {
+    /// Number of the parameter.
+    pub parameter: usize,
+    /// Number of the array among the leaves of the parameter.
+    pub leaf: usize,
+    pub sharding: TensorSharding,
+}
+
+/// Returns the shardings that manual computations and constraints require of open parameters, possibly through calls,
+/// loops and operations that keep their dimensions.
+pub(super) fn requirements(module: &Module) -> Result<Vec<Requirement>> {
+    let (may_choose, entry) = (&module.attributes().allow_spmd_sharding_propagation_to_parameters, module.entry());
+    let mut found = Vec::new();
+    for (parameter, &id) in entry.parameters().iter().enumerate() {
+        let is_open = may_choose.get(parameter).or(may_choose.first()).copied().unwrap_or_default();
+        if !is_open || sdy::shardings(module, module.entry_id(), id)?.is_some() {
+            continue;
+        }
+        for (leaf, (path, shape)) in entry[id].shape().leaves().into_iter().enumerate() {
+            let mut search = Search { module, values: 0, depth: 0 };
+            let sharding = search.of_value(module.entry_id(), id, &path, &[]);
+            let sharding = sharding.context(|| format!("parameter %{}", entry[id].name()))?;
+            let sharding = sharding.filter(|_| shape.as_array().is_some());
+            found.extend(sharding.map(|sharding| Requirement { parameter, leaf, sharding }));
+        }
+    }
+    Ok(found)
 }
 
 struct Search<'m> {
