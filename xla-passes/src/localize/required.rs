@@ -1,5 +1,7 @@
 //! Shardings of parameters that a program leaves open: the first manual computation that uses them decides.
 
+use std::collections::HashMap;
+
 use xla_hlo::sdy::{self, DimSharding, Role, TensorSharding};
 use xla_hlo::{ArrayShape, CompId, InstrId, Module, Op, Result, ResultExt, Shape};
 
@@ -25,6 +27,7 @@ pub(super) struct Requirement {
 /// loops and operations that keep their dimensions.
 pub(super) fn requirements(module: &Module) -> Result<Vec<Requirement>> {
     let (may_choose, entry) = (&module.attributes().allow_spmd_sharding_propagation_to_parameters, module.entry());
+    let mut search = Search { module, known: HashMap::new(), values: 0, depth: 0 };
     let mut found = Vec::new();
     for (parameter, &id) in entry.parameters().iter().enumerate() {
         let is_open = may_choose.get(parameter).or(may_choose.first()).copied().unwrap_or_default();
@@ -32,7 +35,7 @@ pub(super) fn requirements(module: &Module) -> Result<Vec<Requirement>> {
             continue;
         }
         for (leaf, (path, shape)) in entry[id].shape().leaves().into_iter().enumerate() {
-            let mut search = Search { module, values: 0, depth: 0 };
+            search.values = 0;
             let sharding = search.of_value(module.entry_id(), id, &path, &[]);
             let sharding = sharding.context(|| format!("parameter %{}", entry[id].name()))?;
             let sharding = sharding.filter(|_| shape.as_array().is_some());
@@ -42,8 +45,13 @@ pub(super) fn requirements(module: &Module) -> Result<Vec<Requirement>> {
     Ok(found)
 }
 
+/// Leaf of a value: computation, instruction, path, and the calls around the computation.
+type Leaf = (CompId, InstrId, Vec<usize>, Vec<(CompId, InstrId)>);
+
 struct Search<'m> {
     module: &'m Module,
+    /// Results for the leaves that were followed.
+    known: HashMap<Leaf, Option<TensorSharding>>,
     /// Number of values that were followed.
     values: usize,
     /// Number of values on the current path.
@@ -59,6 +67,10 @@ impl Search<'_> {
         path: &[usize],
         callers: &[(CompId, InstrId)],
     ) -> Result<Option<TensorSharding>> {
+        let leaf = (computation, id, path.to_vec(), callers.to_vec());
+        if let Some(known) = self.known.get(&leaf) {
+            return Ok(known.clone());
+        }
         if self.values >= MAX_VALUES || self.depth >= MAX_DEPTH {
             return Ok(None);
         }
@@ -66,6 +78,10 @@ impl Search<'_> {
         self.depth += 1;
         let found = self.of_users(computation, id, path, callers);
         self.depth -= 1;
+        // A search that ended at the limit may find more from another value.
+        if let (Ok(found), true) = (&found, self.values < MAX_VALUES) {
+            self.known.insert(leaf, found.clone());
+        }
         found
     }
 
