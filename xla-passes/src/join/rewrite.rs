@@ -70,7 +70,7 @@ impl<'m> Rewriter<'m> {
                     .instruction(at, id, instruction_id, &operands, around)
                     .context(|| format!("%{} of {}", instruction.name(), computation.name()))?,
             };
-            for before in instruction.control_predecessors() {
+            for before in &predecessors(computation, instruction_id) {
                 // An annotation of its operand has no instruction of its own.
                 let is_operand = |id: &InstrId| operands.iter().any(|operand| operand.ids.contains(id));
                 let pairs = values[before].ids.iter().zip(&value.ids);
@@ -175,6 +175,20 @@ pub(crate) fn in_order(computation: &Computation) -> Vec<InstrId> {
     if is_ordered { standing } else { computation.sequence() }
 }
 
+/// Returns the control predecessors of an instruction. Annotations may have no instruction of their own in the new
+/// program, so the predecessors of an annotation follow it.
+pub(crate) fn predecessors(computation: &Computation, id: InstrId) -> Vec<InstrId> {
+    let mut list = computation[id].control_predecessors().to_vec();
+    let (mut seen, mut next): (HashSet<InstrId>, usize) = (list.iter().copied().collect(), 0);
+    while let Some(&before) = list.get(next) {
+        next += 1;
+        if matches!(computation[before].op(), Op::CustomCall(call) if says_only(&call.target)) {
+            list.extend(computation[before].control_predecessors().iter().filter(|&&id| seen.insert(id)));
+        }
+    }
+    list
+}
+
 /// Returns the end of the manual computation that the results of an instruction leave, possibly through annotations and
 /// elements of tuples.
 pub(crate) fn edge_of_results(module: &Module, computation: CompId, id: InstrId) -> Result<Option<ManualEdge>> {
@@ -235,6 +249,12 @@ fn drop_roles(computation: &mut Computation) -> Result<()> {
             computation.replace_all_uses(id, operand);
         }
         if computation[id].users().is_empty() && computation.root() != id {
+            let after = computation[id].control_successors().to_vec();
+            for before in operand.into_iter().chain(predecessors(computation, id)) {
+                after.iter().filter(|&&after| after != before).for_each(|&after| {
+                    computation.add_control_dependency(before, after);
+                });
+            }
             computation.remove(id)?;
         }
     }

@@ -9,7 +9,7 @@ use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Modu
 
 use super::place::{ByPlaces, Form, Place, Split, Value, common, only};
 use crate::join::entry::device_counts;
-use crate::join::rewrite::{edge_of_results, in_order, is_edge, says_only, unshard, without_shardings};
+use crate::join::rewrite::{edge_of_results, in_order, is_edge, predecessors, says_only, unshard, without_shardings};
 use crate::rewrite::builder::Inserter;
 use crate::rewrite::growth::{MAX_INSTRUCTIONS, check_depth};
 
@@ -141,7 +141,7 @@ impl<'m> Rewriter<'m> {
                     .instruction(id, at, &operands)
                     .context(|| format!("%{} of {}", instruction.name(), graph.name()))?,
             };
-            for before in instruction.control_predecessors() {
+            for before in &predecessors(graph, at) {
                 let (before, after) = (values[before].id, value.id);
                 // An annotation of its operand has no instruction of its own.
                 if before != after && !operands.iter().any(|operand| operand.id == after) {

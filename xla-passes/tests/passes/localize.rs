@@ -323,3 +323,30 @@ fn elements_of_a_state_that_become_split_one_after_another_take_one_iteration_of
         check("a chain", &chain(count), &localize(&chain(count)).unwrap(), 0);
     }
 }
+
+/// A function and an entry in which `f` runs after an annotation, and the annotation after `e`.
+const ORDERED: &str = r#"HloModule m, num_partitions=2
+g { d = f32[4] parameter(0)
+ e = f32[4] exponential(d)
+ c = f32[4] custom-call(d), custom_call_target="Sharding", sharding={replicated}, control-predecessors={e}
+ f = f32[4] negate(d), control-predecessors={c}
+ ROOT r = f32[4] add(e, f) }
+ENTRY main { x = f32[4] parameter(0), sharding={replicated}
+ d = f32[4] call(x), to_apply=g
+ e = f32[4] exponential(d)
+ c = f32[4] custom-call(d), custom_call_target="Sharding", sharding={replicated}, control-predecessors={e}
+ f = f32[4] negate(d), control-predecessors={c}
+ ROOT r = f32[4] add(e, f), sharding={replicated} }"#;
+
+#[test]
+fn control_dependencies_pass_through_annotations() {
+    let module = parsed(ORDERED);
+    for new in [localize(&module).unwrap().module, join_devices(&module).unwrap().module] {
+        for id in new.ids() {
+            let graph = &new[id];
+            let after = graph.iter().find(|(_, instruction)| instruction.name() == "f").unwrap().1;
+            let mut before = after.control_predecessors().iter().map(|&id| graph[id].name());
+            assert!(before.any(|name| name == "e"), "{}: {}", graph.name(), &*new);
+        }
+    }
+}
