@@ -38,8 +38,18 @@ pub struct Joined {
 /// Returns `Error::Unimplemented` if the work cannot be separated by device: collectives of partitions on
 /// global values, ragged and asynchronous collectives, arrays at the entry that cannot be cut into equal parts.
 pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
+    join(module, program_form(module) == ProgramForm::PerDevice)
+}
+
+/// Joins a program whose values are those of one device, such as the [local form](crate::Localized) of a program on
+/// global values. Its shardings are ignored. Errors are those of [`join_devices`].
+pub fn join_each_device(module: &VerifiedModule) -> Result<Joined> {
+    join(module, true)
+}
+
+fn join(module: &VerifiedModule, is_per_device: bool) -> Result<Joined> {
     let [replicas, partitions] = device_counts(module)?;
-    let mut rewriter = Rewriter::new(module, program_form(module) == ProgramForm::PerDevice && communicates(module))?;
+    let mut rewriter = Rewriter::new(module, is_per_device)?;
     let at = rewriter.target.add(Computation::new(module.entry().name()));
     // Values are global in a program of partitions, where the first partition represents all of a replica, unless each
     // device has its own values.
@@ -67,12 +77,6 @@ pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
     };
     let module = VerifiedModule::new(target).context(|| "the program for all of its devices")?;
     Ok(Joined { module, arguments: inputs.spreads, results: outputs.spreads, shape, devices: replicas * partitions })
-}
-
-/// Whether the devices of a program exchange values or read their ids. Otherwise all compute the same.
-fn communicates(module: &Module) -> bool {
-    let mut ops = module.reachable().into_iter().flat_map(|id| module[id].iter());
-    ops.any(|(_, instruction)| matches!(instruction.op(), Op::Collective(_)))
 }
 
 /// Maximum number of replicas, and of partitions, that one program may represent.

@@ -24,6 +24,6 @@ mod propagate;
 pub(crate) mod rewrite;
 pub(crate) mod spread;
 
-pub use entry::{Joined, join_devices};
+pub use entry::{Joined, join_devices, join_each_device};
 pub use parts::ArrayParts;
 pub use spread::Spread;

@@ -10,7 +10,7 @@ use xla_passes::join::{Joined, join_devices};
 use xla_passes::{ProgramForm, program_form};
 
 #[path = "../../../xla-hlo/tests/eval_grid/modules.rs"]
-mod modules;
+pub mod modules;
 
 fn joined(text: &str) -> Result<Joined> {
     let module = VerifiedModule::new(text::parse_module(text)?)?;
@@ -330,14 +330,17 @@ fn mixed() -> String {
     )
 }
 
-/// All programs of the evaluator's tests whose collectives can be joined, for replicas and partitions.
+/// All programs of the evaluator's tests whose collectives can be joined, for replicas and partitions, and programs
+/// without collectives.
 #[test]
 fn programs_of_each_device_are_joined() {
+    let without = include_str!("programs/join_without_collectives.hlo");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xla-hlo/tests/eval_grid/programs");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     let (mut count, mut refused) = (0, Vec::new());
-    for text in files.iter().flat_map(|file| modules::modules(&fs::read_to_string(file).unwrap())) {
+    let texts = files.iter().flat_map(|file| modules::modules(&fs::read_to_string(file).unwrap()));
+    for text in texts.chain(modules::modules(without)) {
         let Ok(module) = text::parse_module(&text).and_then(VerifiedModule::new) else { continue };
         if text.contains("rng-get-and-update-state") {
             // Lanes draw from the random state of the first device.

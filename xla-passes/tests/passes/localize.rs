@@ -12,8 +12,10 @@ use xla_hlo::{
     ArrayShape, ElementKind, Error, LeafSharding, Literal, Scalar, Shape, ShardingKind, VerifiedModule, linear_index,
     multi_index, text,
 };
-use xla_passes::join::join_devices;
+use xla_passes::join::{Joined, join_devices, join_each_device};
 use xla_passes::{Localized, localize};
+
+use crate::join::modules::modules;
 
 /// Returns a global array whose elements depend on the seed and the parameter.
 fn argument(shape: &ArrayShape, seed: usize, parameter: usize) -> Literal {
@@ -109,6 +111,11 @@ fn check(name: &str, module: &VerifiedModule, local: &Localized, seed: usize) {
     let evaluator = |_| Evaluator::new(&local.module).with_custom_calls(&registry);
     let results = grid::evaluate_with(&local.module, (0..devices).map(of_device).collect(), evaluator).unwrap();
 
+    let lists: Vec<Vec<Literal>> = (0..devices).map(of_device).collect();
+    if let Ok(each) = join_each_device(&local.module) {
+        assert_eq!(each_device(&each, &lists), results, "{name}: devices in one program");
+    }
+
     let mut arguments: Vec<Option<Literal>> = vec![None; joined.module.entry().parameters().len()];
     for (whole, spread) in wholes.iter().zip(&joined.arguments) {
         let parts = parts(&spread.sharding, whole.array_shape());
@@ -129,6 +136,25 @@ fn check(name: &str, module: &VerifiedModule, local: &Localized, seed: usize) {
         let actual = parts(&local.results[i], array).whole(&actual, array);
         assert_eq!(actual, parts(&of_joined.sharding, array).whole(&expected, array), "{name}: result {i}");
     }
+}
+
+/// Runs a program that does the work of all devices on arguments of each device. Returns the result of each.
+fn each_device(joined: &Joined, lists: &[Vec<Literal>]) -> Vec<Literal> {
+    let mut arguments: Vec<Option<Literal>> = vec![None; joined.module.entry().parameters().len()];
+    for (device, list) in lists.iter().enumerate() {
+        let leaves = list.iter().flat_map(Literal::leaves);
+        for (leaf, spread) in leaves.zip(&joined.arguments) {
+            arguments[spread.parts[device]] = Some(leaf.clone());
+        }
+    }
+    let (registry, _) = counting();
+    let mut evaluator = Evaluator::new(&joined.module).with_custom_calls(&registry);
+    let results = evaluator.call_entry(arguments.into_iter().map(Option::unwrap).collect()).unwrap().into_elements();
+    let of_device = |device: usize| {
+        let mut leaves = joined.results.iter().map(|spread| results[spread.parts[device]].clone());
+        grouped(&joined.shape.result, &mut leaves)
+    };
+    (0..lists.len()).map(of_device).collect()
 }
 
 /// Builds a value of that shape from arrays in depth-first order.
@@ -348,5 +374,24 @@ fn control_dependencies_pass_through_annotations() {
             let mut before = after.control_predecessors().iter().map(|&id| graph[id].name());
             assert!(before.any(|name| name == "e"), "{}: {}", graph.name(), &*new);
         }
+    }
+}
+
+/// Programs that are joined in their local form only, on platforms without collectives.
+#[test]
+fn local_forms_without_collectives_are_joined() {
+    for source in modules(include_str!("programs/localize_then_join.hlo")) {
+        let module = VerifiedModule::new(text::parse_module(&source).unwrap()).unwrap();
+        assert!(join_devices(&module).is_err());
+        let local = localize(&module).unwrap().module;
+        let parameters = local.entry_layout().parameters;
+        let list = |device: usize| {
+            let arrays = parameters.iter().map(|shape| shape.as_array().unwrap()).enumerate();
+            arrays.map(|(i, array)| argument(array, device, i)).collect::<Vec<Literal>>()
+        };
+        let lists: Vec<Vec<Literal>> = (0..4).map(list).collect();
+        let expected = grid::evaluate(&local, lists.clone()).unwrap();
+        assert_ne!(expected[0], expected[1]);
+        assert_eq!(each_device(&join_each_device(&local).unwrap(), &lists), expected, "{source}");
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use xla_hlo::{Error, LeafSharding, ProgramShape, Result, ResultExt, VerifiedModule};
-use xla_passes::join::{Joined, Spread, join_devices};
+use xla_passes::join::{Joined, Spread, join_devices, join_each_device};
 use xla_passes::localize;
 
 use super::buffer::Buffer;
@@ -42,7 +42,7 @@ impl Client {
 /// as they are: values of several manual computations over the same devices meet in one operation.
 fn join_local(module: &VerifiedModule) -> Result<Joined> {
     let local = localize(module)?;
-    let mut joined = join_devices(&local.module)?;
+    let mut joined = join_each_device(&local.module)?;
     let spread = |spreads: &mut Vec<Spread>, shardings: Vec<LeafSharding>| {
         spreads.iter_mut().zip(shardings).for_each(|(spread, sharding)| spread.sharding = sharding);
     };
