@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: everything a change must pass, quickest answers first.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Instant;
@@ -8,21 +9,21 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use pico_args::Arguments;
 
-use crate::shell::{cargo, line, program, run as run_program};
+use crate::shell::{cargo, line, output, program, run as run_program};
 use crate::{
     book, build, corpus, downstream, examples, finish, gpu_report, packages, ptxas, simulated_gpu, test, test_backend,
     tidy, wheel,
 };
 
 pub const HELP: &str = "\
-Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the
-benchmark programs as machine code for GPUs with estimates of it (where ptxas can be had), code for other processors and on emulated ones, applications
-around compiled programs, kernels on a simulated GPU, the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model,
-and the corpus on every platform. Stops at the first step that fails. Programs are built for release, or in the Cargo profile that the
-variable XTASK_PROFILE names.
+Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, code for other processors and on emulated ones,
+applications around compiled programs, kernels on a simulated GPU, the benchmark programs as machine code for GPUs with estimates of
+it (where ptxas can be had), the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model, and the corpus on
+every platform. Stops at the first step that fails. Programs are built for release, or in the Cargo profile that the variable
+XTASK_PROFILE names.
 
-  --from STEP     only this step and those after it, such as rustdoc or \"simulated gpu\". The steps wheel, cross, ptxas and
-                  gpu bundle run in this order, in parallel with the others that follow the tests
+  --from STEP     only this step and those after it, such as rustdoc or \"simulated gpu\". The steps cross and wheel run in
+                  this order, in parallel with the others that follow the tests
   --without-kit   leaves the conformance kit of the template out of the tests, for a caller that runs it on a copy of the template
 ";
 
@@ -52,6 +53,8 @@ const STEPS: &[Step] = &[
     ("other processors", |_| test_backend::other_processors()),
     ("examples", |_| examples::check()),
     ("simulated gpu", |_| simulated_gpu::check(&test_backend::tests_command("gpu")?)),
+    ("ptxas", |_| ptxas::quick_if_possible()),
+    ("gpu bundle", |_| gpu_report::check()),
     ("corpus", |_| corpus::own(&corpus::Selection::default())),
 ];
 
@@ -59,13 +62,9 @@ const STEPS: &[Step] = &[
 const LAST_ALONE: &str = "test";
 
 /// Steps that a second process runs, in order, in parallel with those after [`LAST_ALONE`]. They use one core, or wait
-/// for downloads, most of the time.
-const IN_PARALLEL: &[Step] = &[
-    ("wheel", |_| wheel::check()),
-    ("cross", |_| test::cross_if_possible()),
-    ("ptxas", |_| ptxas::quick_if_possible()),
-    ("gpu bundle", |_| gpu_report::check()),
-];
+/// for downloads, most of the time. Both processes run `xla-tests`, which "gpu bundle" builds with other features: that
+/// step is late there, and "cross" is early here.
+const IN_PARALLEL: &[Step] = &[("cross", |_| test::cross_if_possible()), ("wheel", |_| wheel::check())];
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let from: Option<String> = args.opt_value_from_str("--from")?;
@@ -119,24 +118,26 @@ impl SecondProcess {
         let log = build::target()?.join("ci-second.log");
         let file = File::create(&log).with_context(|| log.display().to_string())?;
         let mut command = program(std::env::current_exe()?, &["ci", "--second"]);
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         println!("\n$ {} > {}", line(&command), log.display());
         Ok(SecondProcess { process: command.spawn().context("cannot start a second process")?, log })
     }
 
     fn finish(mut self) -> Result<()> {
         let status = self.process.wait()?;
-        print!("{}", fs::read_to_string(&self.log)?);
+        print!("{}", String::from_utf8_lossy(&fs::read(&self.log)?));
         ensure!(status.success(), "the second process failed, see {}", self.log.display());
         Ok(())
     }
 }
 
 impl Drop for SecondProcess {
-    /// Ends the process if the other steps have failed.
+    /// Ends the process and all that it has started if the other steps have failed.
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if matches!(self.process.try_wait(), Ok(None)) {
+            let _ = output(program("kill", &["--", &format!("-{}", self.process.id())]));
+            let _ = self.process.wait();
+        }
     }
 }
 

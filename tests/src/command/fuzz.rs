@@ -23,6 +23,7 @@ pub struct Arguments {
     family: Vec<Family>,
     /// Programs for 2 to N devices, compared with the evaluator over the grid, instead of programs for one device.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=64))]
+    #[arg(conflicts_with_all = ["each_pass", "family", "jobs"])]
     devices: Option<u64>,
     /// First seed [default: from the clock].
     #[arg(long)]

@@ -82,7 +82,7 @@ impl<'r> Writer<'r> {
         self.steps(&mut body, wanted);
         let mut results: Vec<Value> = body.values.iter().rev().take(4).cloned().collect();
         results.extend(body.values.iter().filter(|_| self.random.percent(15)).cloned());
-        let root = self.tuple(&mut body, &results);
+        let root = self.tuple(&results);
         let Grid { replicas, partitions } = self.grid;
         let parameters: String = self
             .parameters
@@ -131,7 +131,7 @@ impl<'r> Writer<'r> {
     }
 
     /// Returns the text of a tuple, without adding it, as `name = shape tuple(...)`.
-    fn tuple(&mut self, _: &mut Body, values: &[Value]) -> String {
+    fn tuple(&mut self, values: &[Value]) -> String {
         format!("{} = {} tuple({})", self.name(), shapes(values), names(values))
     }
 
@@ -142,7 +142,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// Returns a computation that combines two scalars, or `None` if there is none of that type.
+    /// Returns the name of a computation that combines two scalars.
     pub fn combiner(&mut self, ty: ElementType, op: &str) -> String {
         let name = format!("{op}_{}", ty.name());
         if self.combiners.insert(name.clone()) {

@@ -31,7 +31,9 @@ impl ArrayParts {
         let whole = ArrayShape::new(part.element_type(), dims);
         let tiles = Tiles::new(sharding, Reduction::Sum, &whole, partitions)?;
         if tiles.grid.operands > 1 {
-            return Err(Error::invalid_argument("the devices have operands of a sum, not parts of an array"));
+            return Err(Error::invalid_argument(
+                "the devices have operands of a sum, not parts of an array: name the arrays by device (arg0.dev0)",
+            ));
         }
         let start = |&number: &usize| {
             let place = multi_index(&tiles.grid.dims, number);
@@ -44,6 +46,12 @@ impl ArrayParts {
     /// Returns the shape of the whole array, without a layout.
     pub fn whole(&self) -> &ArrayShape {
         &self.whole
+    }
+
+    /// Returns the first partition with the part of a partition.
+    pub fn owner(&self, partition: usize) -> usize {
+        let own = self.starts.get(partition);
+        self.starts.iter().position(|start| Some(start) == own).unwrap_or(partition)
     }
 
     /// Cuts the part of a partition from an array of the shape [`ArrayParts::whole`].

@@ -30,6 +30,13 @@ pub fn name(prefix: &str, index: usize, device: usize, devices: usize) -> String
     if devices == 1 { format!("{prefix}{index}") } else { format!("{prefix}{index}{DEVICE}{device}") }
 }
 
+/// Returns the name of an array of a file that is not one of `count` whole arrays.
+pub fn surplus<'a>(archive: &'a Archive, prefix: &str, count: usize) -> Option<&'a String> {
+    let number = |name: &str| name.strip_prefix(prefix)?.parse::<usize>().ok();
+    let is_known = |name: &str| number(name).is_some_and(|i| i < count && name == format!("{prefix}{i}"));
+    archive.names().iter().find(|name| !is_known(name))
+}
+
 impl DeviceArrays {
     /// Opens a file. `prefix` is the start of the names: `arg` or `out`.
     pub fn open(path: &Path, prefix: &'static str, devices: usize) -> Result<DeviceArrays> {

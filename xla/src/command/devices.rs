@@ -8,6 +8,7 @@ use clap::Args;
 use xla::hlo::eval::grid::Grid;
 use xla::hlo::{ArrayShape, Error, LeafSharding, Literal, Module, Result, ResultExt, VerifiedModule};
 use xla::passes::join::ArrayParts;
+use xla::passes::{ProgramForm, program_form};
 use xla::service::{ArgumentLeaf, ClientOptions};
 use xla::{Buffer, Client, ExecuteOptions, LoadedExecutable, PlatformRegistry};
 
@@ -60,8 +61,9 @@ pub fn verified(source: &Source) -> Outcome<VerifiedModule> {
 /// Parses a program like [`verified`].
 pub fn parsed(source: &Source) -> Outcome<Module> {
     let mut module = source.parse()?;
-    let is_split = &mut module.attributes_mut().allow_spmd_sharding_propagation_to_output;
-    if is_split.is_empty() {
+    let attributes = module.attributes_mut();
+    let is_split = &mut attributes.allow_spmd_sharding_propagation_to_output;
+    if attributes.num_partitions > 1 && is_split.is_empty() {
         *is_split = vec![true];
     }
     Ok(module)
@@ -109,8 +111,8 @@ pub fn parts<'s>(
 pub enum Arguments {
     /// Whole arrays, and their parts.
     Whole { inputs: Inputs, leaves: Vec<ArgumentLeaf>, parts: Vec<ArrayParts> },
-    /// Arrays of each device.
-    OfDevices { arrays: DeviceArrays, leaves: Vec<ArgumentLeaf> },
+    /// Arrays of each device. `parts` are those of a program on global values.
+    OfDevices { arrays: DeviceArrays, leaves: Vec<ArgumentLeaf>, parts: Option<Vec<ArrayParts>> },
 }
 
 impl Arguments {
@@ -121,7 +123,8 @@ impl Arguments {
             let arrays = DeviceArrays::open(path, "arg", devices).bad_input()?;
             if arrays.spelling().bad_input()? == Spelling::OfDevices {
                 arrays.check(leaves.len()).bad_input()?;
-                return Ok(Arguments::OfDevices { arrays, leaves });
+                let parts = shared_parts(executable, &leaves);
+                return Ok(Arguments::OfDevices { arrays, leaves, parts });
             }
         }
         let (leaves, parts) = whole(executable, leaves)?;
@@ -129,7 +132,7 @@ impl Arguments {
         Ok(Arguments::Whole { inputs, leaves, parts })
     }
 
-    /// Generates the arguments from a seed: whole arrays, of which each device has its part.
+    /// Generates the arguments from a seed: whole arrays, cut into the parts of the devices.
     pub fn made(program: Option<&Path>, executable: &LoadedExecutable, seed: u64) -> Outcome<Arguments> {
         let (leaves, parts) = whole(executable, plain_arguments(executable))?;
         let inputs = super::inputs::made(program, &leaves, seed)?;
@@ -145,14 +148,43 @@ impl Arguments {
                 let part = |device: usize| parts[index].cut(&whole, device % partitions);
                 Ok((0..devices).map(part).collect::<Result<_>>()?)
             }
-            Arguments::OfDevices { arrays, leaves } => {
+            Arguments::OfDevices { arrays, leaves, parts } => {
                 let leaf = &leaves[index];
                 let mut array =
                     |device: usize| arrays.read(index, device, &leaf.shape).context(|| leaf.describe(index));
-                (0..devices).map(&mut array).collect::<Result<_>>().bad_input()
+                let literals = (0..devices).map(&mut array).collect::<Result<Vec<_>>>().bad_input()?;
+                if let Some(parts) = parts {
+                    let checked = check_equal_parts(&parts[index], &literals, partitions(executable)?);
+                    checked.context(|| leaf.describe(index)).bad_input()?;
+                }
+                Ok(literals)
             }
         }
     }
+}
+
+/// Returns the parts of the arguments of a program on global values. Devices may have the same part. `None` for other
+/// programs, and if an argument is not yet reduced: each device then has its own value.
+fn shared_parts(executable: &LoadedExecutable, leaves: &[ArgumentLeaf]) -> Option<Vec<ArrayParts>> {
+    let source = executable.source().filter(|source| matches!(program_form(source), ProgramForm::Global(_)))?;
+    let partitions = Grid::of(source).ok()?.partitions;
+    let shapes = leaves.iter().map(|leaf| &*leaf.shape);
+    let parts = shapes.zip(executable.argument_shardings()?);
+    parts.map(|(shape, sharding)| ArrayParts::new(sharding, shape, partitions).ok()).collect()
+}
+
+/// Checks that devices with the same part of an array of a replica have equal values.
+fn check_equal_parts(parts: &ArrayParts, literals: &[Literal], partitions: usize) -> Result<()> {
+    for (device, literal) in literals.iter().enumerate() {
+        let (replica, partition) = (device / partitions, device % partitions);
+        let first = replica * partitions + parts.owner(partition);
+        if literals[first].bytes() != literal.bytes() {
+            return Err(Error::invalid_argument(format!(
+                "the arrays of devices {first} and {device} differ, but both devices have the same part of the value"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn plain_arguments(executable: &LoadedExecutable) -> Vec<ArgumentLeaf> {

@@ -8,7 +8,7 @@ use xla::compare::Tolerance;
 use xla::hlo::{ArrayShape, Error, Literal, Result};
 use xla::npz::Archive;
 
-use super::device_arrays::{DeviceArrays, Spelling};
+use super::device_arrays::{self, DeviceArrays, Spelling};
 use super::devices;
 use super::failure::{BadInput, Outcome};
 use super::outputs::Outputs;
@@ -80,8 +80,8 @@ impl ExpectArgs {
     /// Compares the outputs of one device.
     fn check_whole(&self, path: &std::path::Path, outputs: &Outputs) -> Outcome {
         let mut archive = Archive::open(path).bad_input()?;
-        self.compare(outputs, |i, _, shape| archive.read(&format!("out{i}"), shape))?;
-        no_more(&archive, outputs.leaves.len())
+        no_more(&archive, outputs.leaves.len())?;
+        self.compare(outputs, |i, _, shape| archive.read(&format!("out{i}"), shape))
     }
 
     /// Compares the outputs of each device with its parts of whole arrays.
@@ -89,21 +89,18 @@ impl ExpectArgs {
         let shapes = outputs.leaves.iter().map(|leaf| &*leaf.shape);
         let parts = devices::parts(program, program.result_shardings(), shapes, |i| format!("out{i}")).bad_input()?;
         let partitions = devices::partitions(program)?;
+        no_more(&archive, outputs.leaves.len())?;
         self.compare(outputs, |i, device, shape| {
             let part = &parts[i];
             let whole = if part.whole().dims() == outputs.leaves[i].shape.dims() { shape } else { part.whole() };
             part.cut(&archive.read(&format!("out{i}"), whole)?, device % partitions)
-        })?;
-        no_more(&archive, outputs.leaves.len())
+        })
     }
 }
 
-/// Returns an error if an archive has one more output than expected.
+/// Returns an error if an archive has other arrays than the outputs.
 fn no_more(archive: &Archive, count: usize) -> Outcome {
-    let extra = format!("out{count}");
-    if !archive.names().contains(&extra) {
-        return Ok(());
-    }
+    let Some(extra) = device_arrays::surplus(archive, "out", count) else { return Ok(()) };
     let message = format!("{} also has {extra}; the program has {count} outputs", archive.path().display());
     Err(Error::invalid_argument(message)).bad_input()
 }

@@ -8,7 +8,7 @@ use xla::npz::Archive;
 use xla::service::ArgumentLeaf;
 use xla::stablehlo::ArgumentShapes;
 
-use super::device_arrays::DEVICE;
+use super::device_arrays::{self, DEVICE};
 use super::failure::{BadInput, Failure, Outcome};
 use super::generate::Generator;
 use super::manifest;
@@ -110,8 +110,7 @@ fn check_names(archive: &Archive, arguments: &[ArgumentLeaf]) -> Result<()> {
             )));
         }
     }
-    let expected = |name: &String| name.strip_prefix("arg").and_then(|n| n.parse::<usize>().ok());
-    if let Some(extra) = archive.names().iter().find(|name| expected(name).is_none_or(|n| n >= arguments.len())) {
+    if let Some(extra) = device_arrays::surplus(archive, "arg", arguments.len()) {
         return Err(Error::invalid_argument(format!(
             "{file} also has {extra}, but the module takes {}",
             list(arguments)

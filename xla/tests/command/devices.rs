@@ -129,6 +129,16 @@ fn errors_name_the_device() {
     folder.archive("shape.npz", &with(vec![("arg1.dev0", pair()), ("arg1.dev1", floats(&[3], &[1.0; 3]))]));
     folder.archive("one.npz", &[("arg0", pair())]);
     folder.archive("out.npz", &[("out0.dev0", pair()), ("out0.dev1", pair()), ("out1.dev0", pair())]);
+    folder.archive("names.npz", &[("arg0", pair()), ("arg01", pair()), ("arg1", pair())]);
+    folder.archive("more.npz", &[("out0", pair()), ("out1", pair()), ("out7", pair())]);
+    let rows = |last: f32| {
+        let row = |name: &'static str, last: f32| (name, floats(&[4], &[0.0, 10.0, 20.0, last]));
+        let names = ["arg1.dev0", "arg1.dev1", "arg1.dev2"].map(|name| row(name, 30.0));
+        let parts =
+            ["arg0.dev0", "arg0.dev1", "arg0.dev2", "arg0.dev3"].map(|name| (name, floats(&[1, 2], &[1.0, 2.0])));
+        names.into_iter().chain([row("arg1.dev3", last)]).chain(parts).collect::<Vec<_>>()
+    };
+    folder.archive("rows.npz", &rows(31.0));
     folder.write("wide.hlo", SUM.replace("replica_count=2", "replica_count=1000000000"));
     let refused = [
         format!("run sum.hlo {RUN} --inputs own.npz --devices 4"),
@@ -141,6 +151,9 @@ fn errors_name_the_device() {
         format!("run sum.hlo {RUN} --inputs shape.npz"),
         format!("run sum.hlo {RUN} --inputs one.npz"),
         format!("run sum.hlo {RUN} --inputs own.npz --expect out.npz"),
+        format!("run sum.hlo {RUN} --inputs names.npz"),
+        format!("run sum.hlo {RUN} --inputs same.npz --expect more.npz"),
+        format!("run split.hlo {RUN} --inputs rows.npz"),
         format!("run sum.hlo {RUN}"),
         format!("run wide.hlo {RUN} --inputs-seed 0"),
         format!("bench sum.hlo {RUN} --devices 3"),
