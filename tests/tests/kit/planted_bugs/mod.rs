@@ -145,7 +145,8 @@ fn each_case_is_in_one_shard() {
     assert!(counts.iter().all(|&count| count > cases.len() / 4), "{counts:?}");
     let selected = suite(Bug::None, &[Level::Operations], "2/add/").shard(shards[0]).cases();
     assert!(selected.iter().all(|case| shards[0].has(&case.id) && case.id.contains("2/add/")));
-    assert!((1..10).contains(&selected.len()), "{}", selected.len());
+    let all = cases.iter().filter(|case| case.id.contains("2/add/")).count();
+    assert!((1..all).contains(&selected.len()), "{} of {all}", selected.len());
     for text in ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3"] {
         assert!(text.parse::<Shard>().unwrap_err().contains("K/N"), "{text}");
     }
