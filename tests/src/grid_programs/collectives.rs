@@ -61,14 +61,7 @@ impl Writer<'_> {
             body.pending.push((format!("{op}-done({name})"), results));
             return;
         }
-        let text = format!("{op}({}){attributes}", names(operands));
-        if let [one] = &results[..] {
-            self.put(body, one.ty, &one.dims, &text);
-            return;
-        }
-        let name = self.name();
-        body.text += &format!("  {name} = {} {text}\n", shapes(&results));
-        self.elements(body, &name, &results);
+        self.put_all(body, &results, &format!("{op}({}){attributes}", names(operands)));
     }
 
     fn all_reduce(&mut self, body: &mut Body) -> Option<()> {

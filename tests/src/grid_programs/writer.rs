@@ -189,13 +189,18 @@ impl<'r> Writer<'r> {
     /// Ends the oldest operation that was started.
     fn end(&mut self, body: &mut Body) {
         let (text, results) = body.pending.remove(0);
-        if let [one] = &results[..] {
-            self.put(body, one.ty, &one.dims, &text);
+        self.put_all(body, &results, &text);
+    }
+
+    /// Adds an operation that returns one array, or a tuple of several.
+    pub fn put_all(&mut self, body: &mut Body, results: &[Value], text: &str) {
+        if let [one] = results {
+            self.put(body, one.ty, &one.dims, text);
             return;
         }
         let name = self.name();
-        body.text += &format!("  {name} = {} {text}\n", shapes(&results));
-        self.elements(body, &name, &results);
+        body.text += &format!("  {name} = {} {text}\n", shapes(results));
+        self.elements(body, &name, results);
     }
 
     /// Returns a random array.

@@ -36,6 +36,7 @@ fn programs_are_valid_and_have_all_collectives() {
         "collective-broadcast",
         "collective-permute",
         "collective-permute-start",
+        "collective-reduce",
         "partition-id",
         "ragged-all-to-all",
         "reduce-scatter",

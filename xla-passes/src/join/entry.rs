@@ -79,7 +79,7 @@ fn join(module: &VerifiedModule, is_per_device: bool) -> Result<Joined> {
     Ok(Joined { module, arguments: inputs.spreads, results: outputs.spreads, shape, devices: replicas * partitions })
 }
 
-/// Maximum number of replicas, and of partitions, that one program may represent.
+/// Maximum number of devices that one program may represent.
 const MAX_DEVICES: usize = 1 << 10;
 
 /// Returns the number of replicas and of partitions. Splits have an entry for each device.
@@ -87,7 +87,7 @@ pub(crate) fn device_counts(module: &Module) -> Result<[usize; 2]> {
     let count = |count: u64| usize::try_from(count.max(1)).ok().filter(|&count| count <= MAX_DEVICES);
     let attributes = module.attributes();
     match (count(attributes.replica_count), count(attributes.num_partitions)) {
-        (Some(replicas), Some(partitions)) => Ok([replicas, partitions]),
+        (Some(replicas), Some(partitions)) if replicas * partitions <= MAX_DEVICES => Ok([replicas, partitions]),
         _ => Err(Error::resource_exhausted(format!(
             "the program is for more than {MAX_DEVICES} devices, the limit for programs on global values"
         ))),

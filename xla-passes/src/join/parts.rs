@@ -31,9 +31,8 @@ impl ArrayParts {
         let whole = ArrayShape::new(part.element_type(), dims);
         let tiles = Tiles::new(sharding, Reduction::Sum, &whole, partitions)?;
         if tiles.grid.operands > 1 {
-            return Err(Error::invalid_argument(
-                "the devices have operands of a sum, not parts of an array: name the arrays by device (arg0.dev0)",
-            ));
+            let message = "the devices have operands of a sum, not parts of an array: each needs an array of its own";
+            return Err(Error::invalid_argument(message));
         }
         let start = |&number: &usize| {
             let place = multi_index(&tiles.grid.dims, number);

@@ -261,11 +261,11 @@ fn nested_calls_around_manual_computations_are_limited() {
 
 #[test]
 fn numbers_of_devices_are_limited() {
-    for count in [1025u64, 1 << 40] {
-        for header in [format!("num_partitions={count}"), format!("replica_count={count}")] {
-            let text = format!("HloModule m, {header}\nENTRY main {{ ROOT x = f32[4] parameter(0) }}");
-            assert_exhausted(&parsed(&text), "for more than 1024 devices");
-        }
+    let one = |count: u64| [format!("num_partitions={count}"), format!("replica_count={count}")];
+    let both = "replica_count=33, num_partitions=32".to_string();
+    for header in [1025, 1 << 40].into_iter().flat_map(one).chain([both]) {
+        let text = format!("HloModule m, {header}\nENTRY main {{ ROOT x = f32[4] parameter(0) }}");
+        assert_exhausted(&parsed(&text), "for more than 1024 devices");
     }
 }
 
