@@ -133,8 +133,14 @@ impl CpuCompiler {
         let number = self.compiled.fetch_add(1, Ordering::Relaxed);
         let dirt = self.options.dirty.then(|| dirt(number));
         let prefetch = capabilities::reads_main_memory(program.assignment.total_bytes());
-        let emission =
-            EmitOptions { dirt, flush_denormals: options.flush_denormals, threads, prefetch, ..EmitOptions::default() };
+        let emission = EmitOptions {
+            round_each_operation: !options.excess_precision,
+            flush_denormals: options.flush_denormals,
+            dirt,
+            threads,
+            prefetch,
+            ..EmitOptions::default()
+        };
         let with_texts = options.dump_to.is_some();
         let (modules, kind) = (ModuleSize::ByThreads, CodeKind::Object);
         let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };

@@ -24,6 +24,7 @@ mod format;
 mod gpu;
 mod integer;
 mod memory;
+mod outline;
 mod predicate;
 mod scalar;
 mod value;
@@ -67,20 +68,20 @@ pub fn operation<'e, 'ctx>(
 }
 
 /// Applies a function of one element.
-pub fn unary<'e, 'ctx>(_: &'e Emitter<'ctx>, op: UnaryOp, x: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
+pub fn unary<'e, 'ctx>(e: &'e Emitter<'ctx>, op: UnaryOp, x: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
     let ty = x.element_type();
     let value = match ty.kind() {
         ElementKind::Pred => predicate::unary(op, x),
         ElementKind::Signed | ElementKind::Unsigned => integer::unary(op, x),
-        ElementKind::Float => float::unary(op, x),
-        ElementKind::Complex => complex::unary(op, x),
+        ElementKind::Float => outline::apply(e, op.opcode(), [x], |[x]| float::unary(op, x)),
+        ElementKind::Complex => outline::apply(e, op.opcode(), [x], |[x]| complex::unary(op, x)),
     };
     value.ok_or_else(|| undefined(op.opcode(), ty))
 }
 
 /// Applies a function of two elements of one type, with the same number of lanes.
 pub fn binary<'e, 'ctx>(
-    _: &'e Emitter<'ctx>,
+    e: &'e Emitter<'ctx>,
     op: BinaryOp,
     x: Value<'e, 'ctx>,
     y: Value<'e, 'ctx>,
@@ -89,8 +90,8 @@ pub fn binary<'e, 'ctx>(
     let value = match ty.kind() {
         ElementKind::Pred => predicate::binary(op, x, y),
         ElementKind::Signed | ElementKind::Unsigned => integer::binary(op, x, y),
-        ElementKind::Float => float::binary(op, x, y),
-        ElementKind::Complex => complex::binary(op, x, y),
+        ElementKind::Float => outline::apply(e, op.opcode(), [x, y], |[x, y]| float::binary(op, x, y)),
+        ElementKind::Complex => outline::apply(e, op.opcode(), [x, y], |[x, y]| complex::binary(op, x, y)),
     };
     value.ok_or_else(|| undefined(op.opcode(), ty))
 }

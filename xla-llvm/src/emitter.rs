@@ -122,6 +122,8 @@ pub struct Emitter<'ctx> {
     scratch: Cell<Option<CallerScratch<'ctx>>>,
     /// Constant arrays of the module, by content.
     pub(crate) arrays: RefCell<HashMap<ArrayValue<'ctx>, PointerValue<'ctx>>>,
+    /// Copies of functions in the current kernel, by name.
+    copies: RefCell<HashMap<String, usize>>,
 }
 
 impl<'ctx> Emitter<'ctx> {
@@ -144,6 +146,7 @@ impl<'ctx> Emitter<'ctx> {
             maps: RefCell::default(),
             scratch: Cell::new(None),
             arrays: RefCell::default(),
+            copies: RefCell::default(),
         }
     }
 
@@ -192,8 +195,17 @@ impl<'ctx> Emitter<'ctx> {
         let parameters = vec![BasicMetadataTypeEnum::from(pointer); parameters];
         let function = self.module.add_function(name, self.context.void_type().fn_type(&parameters, false), None);
         self.decorate(function);
+        self.copies.borrow_mut().clear();
         self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
         function
+    }
+
+    /// Counts a copy of a function in the current kernel; returns the number of its copies, including this one.
+    pub(crate) fn count_copy(&self, name: &str) -> usize {
+        let mut copies = self.copies.borrow_mut();
+        let count = copies.entry(name.to_owned()).or_default();
+        *count += 1;
+        *count
     }
 
     /// Ends the current kernel; fails if an error was recorded in it.

@@ -36,6 +36,8 @@ mod kinds;
 mod loops;
 #[path = "suite/masked.rs"]
 mod masked;
+#[path = "suite/outlined.rs"]
+mod outlined;
 #[path = "suite/overwrites.rs"]
 mod overwrites;
 #[path = "suite/own_thread.rs"]

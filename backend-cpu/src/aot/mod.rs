@@ -283,6 +283,7 @@ impl Job<'_> {
         let bytes = self.parts.iter().flatten().map(|program| program.thunks.assignment.total_bytes());
         let emission = EmitOptions {
             contract: options.contraction == Contraction::Allow,
+            round_each_operation: !options.compile.excess_precision,
             flush_denormals: options.compile.flush_denormals,
             optimize: options.optimize,
             stack_limit: Some(options.stack_limit.unwrap_or(STACK_LIMIT)),

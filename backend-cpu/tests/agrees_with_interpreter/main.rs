@@ -5,6 +5,7 @@ mod convolution;
 mod custom_calls;
 mod denormals;
 mod dynamic;
+mod excess_precision;
 mod external_calls;
 mod layouts;
 mod libraries;

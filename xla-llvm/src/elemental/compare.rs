@@ -4,12 +4,15 @@ use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType};
 use xla_hlo::{ElementKind, ElementType, Error, Opcode, Result};
 
 use super::complex::parts;
-use super::value::Value;
+use super::value::{Value, may_wait};
 use super::{binary, same_type};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
 /// Compares two elements; the result is `pred`. Complex numbers only support equality.
+///
+/// Operands are rounded to their type first, even if [rounding may wait](crate::emitter::EmitOptions): a value that a
+/// kernel computes again must equal its copy in memory, such as the elements of a row and their maximum.
 pub fn compare<'e, 'ctx>(
     _: &'e Emitter<'ctx>,
     op: &Compare,
@@ -37,7 +40,7 @@ pub fn compare<'e, 'ctx>(
         let (x, y) = (total_order_key(ty, x.stored_lanes()), total_order_key(ty, y.stored_lanes()));
         ordered(direction, ty.is_signed(), x, y)
     } else {
-        ordered(direction, ty.is_signed(), x.lanes(), y.lanes())
+        ordered(direction, ty.is_signed(), x.rounded_lanes(), y.rounded_lanes())
     };
     Ok(Value::new(ElementType::Pred, mask))
 }
@@ -61,8 +64,16 @@ pub fn select_lanes<'e, 'ctx>(mask: Lanes<'e, 'ctx>, x: Value<'e, 'ctx>, y: Valu
     let ty = x.element_type();
     match (x.imaginary(), y.imaginary()) {
         (Some(a), Some(b)) => Value::complex(ty, mask.select(x.lanes(), y.lanes()), mask.select(a, b)),
-        _ if x.is_computed() && y.is_computed() => Value::new(ty, mask.select(x.lanes(), y.lanes())),
+        _ if is_computed(x, y) => Value::new(ty, mask.select(x.lanes(), y.lanes())),
         _ => Value::stored(ty, mask.select(x.stored_lanes(), y.stored_lanes())),
+    }
+}
+
+/// Whether a selection of two values is in the computed form. Rounding that may wait is not worth a conversion.
+fn is_computed(x: Value<'_, '_>, y: Value<'_, '_>) -> bool {
+    match (x.is_computed(), y.is_computed()) {
+        (a, b) if a == b => a,
+        _ => may_wait(x.element_type(), x.emitter()),
     }
 }
 

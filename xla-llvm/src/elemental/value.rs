@@ -1,7 +1,7 @@
 //! HLO elements in registers: an element type, and lanes that hold values of it.
 
 use inkwell::values::BasicValueEnum;
-use xla_hlo::{ElementType, Error};
+use xla_hlo::{ElementKind, ElementType, Error};
 
 use super::format;
 use super::scalar::{computed_scalar, stored_scalar};
@@ -22,6 +22,12 @@ enum Parts<'e, 'ctx> {
     Complex(Lanes<'e, 'ctx>, Lanes<'e, 'ctx>),
 }
 
+/// Whether the [options](crate::emitter::EmitOptions) allow values of a narrow type to be rounded when they are stored.
+/// Some types with fewer than 16 bits have no sign, zero or infinity: values beyond their range must not survive.
+pub(super) fn may_wait(ty: ElementType, emitter: &Emitter<'_>) -> bool {
+    ty.kind() == ElementKind::Float && ty.bit_width() == 16 && !emitter.options().round_each_operation
+}
+
 impl<'e, 'ctx> Value<'e, 'ctx> {
     /// Creates a real value from lanes in the computed form, whose numbers must be representable in the type.
     pub fn new(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
@@ -37,9 +43,7 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
     /// [`EmitOptions`](crate::emitter::EmitOptions) allow it.
     pub fn rounded(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
         let narrow = computed_scalar(ty) != stored_scalar(ty);
-        // Some of the narrower types have no sign, zero or infinity: values beyond their range must not survive.
-        let may_wait = ty.bit_width() == 16 && !lanes.emitter().options().round_each_operation;
-        match narrow && !may_wait {
+        match narrow && !may_wait(ty, lanes.emitter()) {
             true => Value::stored(ty, format::encode(ty, lanes)),
             false => Value::new(ty, lanes.to_float(computed_scalar(ty))),
         }
@@ -60,6 +64,16 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         match self.parts {
             Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes,
             Parts::Stored(lanes) => format::decode(self.ty, lanes),
+        }
+    }
+
+    /// Returns the lanes of a real value in the computed form, rounded to the type even if rounding may wait.
+    pub(super) fn rounded_lanes(&self) -> Lanes<'e, 'ctx> {
+        match self.parts {
+            Parts::Computed(lanes) if may_wait(self.ty, lanes.emitter()) => {
+                format::decode(self.ty, format::encode(self.ty, lanes))
+            }
+            _ => self.lanes(),
         }
     }
 
@@ -88,6 +102,13 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
     pub fn width(&self) -> u32 {
         match self.parts {
             Parts::Stored(lanes) | Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes.width(),
+        }
+    }
+
+    /// Returns the emitter of the lanes.
+    pub(super) fn emitter(&self) -> &'e Emitter<'ctx> {
+        match self.parts {
+            Parts::Stored(lanes) | Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes.emitter(),
         }
     }
 

@@ -176,7 +176,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Packs fields into the result of a function with several results.
-    fn pack(&self, kind: StructType<'ctx>, fields: &[Lanes<'_, 'ctx>]) -> BasicValueEnum<'ctx> {
+    pub(crate) fn pack(&self, kind: StructType<'ctx>, fields: &[Lanes<'_, 'ctx>]) -> BasicValueEnum<'ctx> {
         let mut packed = kind.const_zero();
         for (i, field) in (0..).zip(fields) {
             let inserted = self.record(self.builder.build_insert_value(packed, field.raw, i, ""));

@@ -53,7 +53,7 @@ pub struct Common {
     /// Flush subnormal operands and results of floating-point arithmetic to zero, if the platform supports it
     #[arg(long, global = true)]
     flush_denormals: bool,
-    /// Round bf16 and f16 after each operation on GPUs instead of once per chain of operations in a kernel
+    /// Round bf16 and f16 after each operation instead of once per chain of operations in a kernel
     #[arg(long, global = true)]
     no_excess_precision: bool,
     /// Log to standard error; repeat for more
