@@ -1,10 +1,11 @@
 //! Keys of cliques: the run, the instruction and the member devices.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use sha2::{Digest, Sha256};
 use xla_hlo::{Error, Result};
 
 /// Identity of one launch. All devices of the launch use the same key, also those of other processes. Runs of an engine
@@ -13,11 +14,43 @@ use xla_hlo::{Error, Result};
 pub struct RunKey(pub u64);
 
 impl RunKey {
-    /// Returns a key that this function has not returned before in this process.
+    /// Returns a key that this function has not returned before in this process, for runs whose devices all belong to
+    /// this process. [`LaunchCounts::next`] returns keys of runs over several processes.
     pub fn next() -> RunKey {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         RunKey(NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Numbers the launches of programs over several processes, and derives the keys of their runs.
+///
+/// Processes do not communicate about keys: a key is a hash of the program, its devices and the number of earlier
+/// launches of this program over these devices. Keys agree if all processes launch a program over the same devices
+/// equally often, in any order with other launches. A client has one `LaunchCounts`.
+#[derive(Debug, Default)]
+pub struct LaunchCounts(Mutex<HashMap<[u8; 32], u64>>);
+
+impl LaunchCounts {
+    /// Returns the key of the next launch of a program. `program` identifies the program and is equal in all processes,
+    /// for example a hash of its text; hashes of [`std::hash::Hash`] differ among builds. `devices` holds the global
+    /// ids of the devices in the order of the program's logical ids.
+    pub fn next(&self, program: &[u8], devices: &[usize]) -> RunKey {
+        let mut launched = Sha256::new();
+        launched.update((program.len() as u64).to_le_bytes());
+        launched.update(program);
+        devices.iter().for_each(|&device| launched.update((device as u64).to_le_bytes()));
+        let launched: [u8; 32] = launched.finalize().into();
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(launched).or_default();
+        let key = Sha256::new().chain_update(launched).chain_update(count.to_le_bytes()).finalize();
+        *count += 1;
+        RunKey(first_u64(&key))
+    }
+}
+
+/// Returns the first eight bytes of a hash as a number.
+pub(super) fn first_u64(hash: &[u8]) -> u64 {
+    hash.iter().take(8).fold(0, |number, &byte| (number << 8) | u64::from(byte))
 }
 
 /// Identity of a collective instruction within its program.
@@ -101,5 +134,16 @@ mod tests {
         assert_eq!(message(&[]), "%all-reduce.1 (channel 3) has a group without devices");
         assert_eq!(message(&[1, 2, 1]), "%all-reduce.1 (channel 3) names device 1 twice in a group");
         assert_ne!(RunKey::next(), RunKey::next());
+    }
+
+    #[test]
+    fn keys_of_launches_agree_over_processes_in_any_order() {
+        let [one, other] = [(); 2].map(|()| LaunchCounts::default());
+        let launches: [(&[u8], &[usize]); 4] = [(b"a", &[0, 1]), (b"a", &[1, 0]), (b"ab", &[0, 1]), (b"", &[])];
+        let key = |counts: &LaunchCounts, i: usize| counts.next(launches[i].0, launches[i].1);
+        let first: Vec<RunKey> = [0, 0, 1, 2, 3, 2].map(|i| key(&one, i)).into();
+        let second: Vec<RunKey> = [3, 2, 0, 2, 1, 0].map(|i| key(&other, i)).into();
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|i| first[i]), [2, 5, 4, 1, 0, 3].map(|i| second[i]));
+        assert_eq!(first.iter().collect::<HashSet<_>>().len(), 6);
     }
 }

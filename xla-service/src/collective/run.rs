@@ -16,13 +16,23 @@ use super::key::{CliqueKey, InstructionKey, RunKey};
 pub struct CollectiveRun {
     engine: Arc<dyn CollectiveEngine>,
     key: RunKey,
+    /// Global ids of the program's devices, by logical id; `None` if these are equal.
+    assignment: Option<Arc<[usize]>>,
     failure: OnceLock<Error>,
 }
 
 impl CollectiveRun {
     /// Begins a run. All processes that take part pass the same key.
     pub fn new(engine: Arc<dyn CollectiveEngine>, key: RunKey) -> CollectiveRun {
-        CollectiveRun { engine, key, failure: OnceLock::new() }
+        CollectiveRun { engine, key, assignment: None, failure: OnceLock::new() }
+    }
+
+    /// Sets the global ids of the program's devices, by logical id. Engines for several processes locate devices by
+    /// global id. Without this call, global ids are logical ids.
+    #[must_use]
+    pub fn on_devices(mut self, devices: Arc<[usize]>) -> CollectiveRun {
+        self.assignment = Some(devices);
+        self
     }
 
     /// Returns the key.
@@ -30,9 +40,22 @@ impl CollectiveRun {
         self.key
     }
 
-    /// Returns the communicator of an instruction's group, whose devices are in group order.
+    /// Returns the communicator of an instruction's group, whose devices are in group order. `devices` holds logical
+    /// ids.
     pub fn clique(&self, instruction: &Arc<InstructionKey>, devices: &Arc<[usize]>) -> Result<Arc<dyn Communicator>> {
-        self.engine.clique(&CliqueKey::new(self.key, instruction.clone(), devices.clone())?)
+        let devices = match &self.assignment {
+            None => devices.clone(),
+            Some(assignment) => {
+                let global = |&device: &usize| {
+                    assignment.get(device).copied().ok_or_else(|| {
+                        let count = assignment.len();
+                        Error::internal(format!("{instruction} names device {device} of a run over {count} devices"))
+                    })
+                };
+                devices.iter().map(global).collect::<Result<_>>()?
+            }
+        };
+        self.engine.clique(&CliqueKey::new(self.key, instruction.clone(), devices)?)
     }
 
     /// Executes the program of one device. If it fails or panics, the collectives of all other devices end with its
