@@ -1,7 +1,12 @@
 //! Description of a collective: its operation, element types and sizes. Constant for an instruction and a group.
 
+use std::fmt;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
 use xla_hlo::{ElementType, Error, Result};
 
+use super::key::first_u64;
 use super::reduction::Reduction;
 
 /// Operation of a collective. `N` is the number of members; a [`Part`] describes one member's share of an array.
@@ -90,11 +95,19 @@ pub struct SlicePair {
 }
 
 /// Description of a collective, equal for all members. Share one `Arc` among them: it is compared by address first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct CollectiveSpec {
     operation: Operation,
     arrays: Vec<Part>,
     members: usize,
+    /// Computed at the first use: most specs are never sent to another process.
+    identity: OnceLock<(u64, String)>,
+}
+
+impl PartialEq for CollectiveSpec {
+    fn eq(&self, other: &CollectiveSpec) -> bool {
+        (&self.operation, &self.arrays, self.members) == (&other.operation, &other.arrays, other.members)
+    }
 }
 
 impl CollectiveSpec {
@@ -102,7 +115,7 @@ impl CollectiveSpec {
     ///
     /// Fails if the number of arrays does not fit the operation, if ranks are out of range, or if sizes overflow.
     pub fn new(operation: Operation, arrays: Vec<Part>, members: usize) -> Result<CollectiveSpec> {
-        let spec = CollectiveSpec { operation, arrays, members };
+        let spec = CollectiveSpec { operation, arrays, members, identity: OnceLock::new() };
         spec.check_arrays()?;
         spec.check_pairs()?;
         Ok(spec)
@@ -135,6 +148,21 @@ impl CollectiveSpec {
             Operation::RaggedAllToAll => "ragged-all-to-all",
             Operation::Barrier => "barrier",
         }
+    }
+
+    /// Returns a hash and a short text, for comparison with the specs of other processes. Reducers of combiners that
+    /// are not a single operation are not compared.
+    pub(super) fn identity(&self) -> &(u64, String) {
+        self.identity.get_or_init(|| {
+            let operation = match &self.operation {
+                Operation::AllReduce(reduction) | Operation::ReduceScatter(reduction) => {
+                    format!("{:?} {:?}", reduction.operation, reduction.accumulator)
+                }
+                operation => format!("{operation:?}"),
+            };
+            let all = format!("{} {operation} {:?} {}", self.name(), self.arrays, self.members);
+            (first_u64(&Sha256::digest(all)), self.to_string())
+        })
     }
 
     /// Returns the number of bytes of each operand.
@@ -239,6 +267,31 @@ impl CollectiveSpec {
                 Err(Error::invalid_argument(format!("the operands of {name} differ in size or type")))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for CollectiveSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 4;
+        let part = |part: &Part| match part.outer {
+            1 => format!("{}[{}]", part.element_type, part.inner),
+            outer => format!("{}[{outer},{}]", part.element_type, part.inner),
+        };
+        let parts: Vec<String> = self.arrays.iter().take(SHOWN).map(part).collect();
+        f.write_str(self.name())?;
+        if let Operation::AllReduce(reduction) | Operation::ReduceScatter(reduction) = &self.operation {
+            match reduction.operation {
+                Some(operation) => write!(f, " ({operation:?} of {})", reduction.accumulator)?,
+                None => write!(f, " (computation of {})", reduction.accumulator)?,
+            }
+        }
+        if !parts.is_empty() {
+            write!(f, " of {}", parts.join(", "))?;
+        }
+        match self.arrays.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            others => write!(f, " and {others} others"),
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Every collective, for every element type, agrees with the lock-step evaluator.
 
+use std::sync::Arc;
+
 use xla_hlo::eval::grid::{self, Grid};
-use xla_hlo::{ElementType, Literal, Scalar};
+use xla_hlo::{ElementType, Literal, Result, Scalar};
+use xla_service::collective::CollectiveSpec;
 
 use crate::cases::{Case, KINDS, Kind, accumulators, operations};
-use crate::support::{Random, execute};
+use crate::support::{Member, Random, execute};
 
 /// Whether two elements of a reduction are equal bit for bit, or have the same NaN parts.
 fn is_same_sum(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
@@ -31,6 +34,14 @@ fn check_random(kind: Kind, ty: ElementType, seed: u64) {
 }
 
 fn check(case: &Case, ty: ElementType, random: &mut Random) {
+    check_with(case, ty, random, execute);
+}
+
+/// Executes a collective for each group of a case. Returns the results of each member.
+pub type Execute = fn(&Arc<CollectiveSpec>, &[Member], &mut Random) -> Result<Vec<Vec<Vec<u8>>>>;
+
+/// Checks that `execute` agrees with the evaluator.
+pub fn check_with(case: &Case, ty: ElementType, random: &mut Random, execute: Execute) {
     let devices = Grid::of(&case.module).unwrap().device_count();
     let shapes = case.parameters();
     let mut argument = |number: usize| case.argument(number, &shapes[number], random);

@@ -16,20 +16,20 @@ use xla_service::collective::{
 
 use crate::support::{Member, PROMPT, Random, execute, execute_member, instruction, key, on_threads};
 
-fn barrier(members: usize) -> Arc<CollectiveSpec> {
+pub fn barrier(members: usize) -> Arc<CollectiveSpec> {
     Arc::new(CollectiveSpec::new(Operation::Barrier, vec![], members).unwrap())
 }
 
-fn all_reduce(reduction: Reduction, count: usize, members: usize) -> Arc<CollectiveSpec> {
+pub fn all_reduce(reduction: Reduction, count: usize, members: usize) -> Arc<CollectiveSpec> {
     let arrays = vec![Part::whole(ElementType::S32, count)];
     Arc::new(CollectiveSpec::new(Operation::AllReduce(reduction), arrays, members).unwrap())
 }
 
-fn sum() -> Reduction {
+pub fn sum() -> Reduction {
     Reduction::simple(BinaryOp::Add, ElementType::S32)
 }
 
-fn wait(communicator: &dyn Communicator, rank: usize, cancel: &CancelToken) -> Result<()> {
+pub fn wait(communicator: &dyn Communicator, rank: usize, cancel: &CancelToken) -> Result<()> {
     let spec = &barrier(communicator.key().members());
     let (operands, results, arguments) = (vec![], vec![], MemberArguments::None);
     communicator.run(rank, CollectiveCall { spec, operands, results, arguments, cancel })

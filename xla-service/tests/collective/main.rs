@@ -1,10 +1,11 @@
-//! Collectives among the devices of one process.
+//! Collectives among the devices of one process, and of several.
 
 mod agrees;
 mod cases;
 mod failures;
 mod moves;
 mod platform;
+mod processes;
 mod programs;
 mod repetitions;
 mod sizes;

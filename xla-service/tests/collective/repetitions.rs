@@ -14,14 +14,14 @@ use xla_service::collective::{
 use crate::support::{PROMPT, Random, instruction, key, on_threads};
 
 /// A sum of `count` numbers, `s32`.
-fn sum(count: usize, members: usize) -> Arc<CollectiveSpec> {
+pub fn sum(count: usize, members: usize) -> Arc<CollectiveSpec> {
     let reduction = Reduction::simple(BinaryOp::Add, ElementType::S32);
     let arrays = vec![Part::whole(ElementType::S32, count)];
     Arc::new(CollectiveSpec::new(Operation::AllReduce(reduction), arrays, members).unwrap())
 }
 
 /// Executes a sum. Each member's numbers are all equal to `number`. Returns the bytes of the result.
-fn execute_sum(clique: &dyn Communicator, rank: usize, spec: &Arc<CollectiveSpec>, number: i32) -> Result<Vec<u8>> {
+pub fn execute_sum(clique: &dyn Communicator, rank: usize, spec: &Arc<CollectiveSpec>, number: i32) -> Result<Vec<u8>> {
     let operand = number.to_le_bytes().repeat(spec.arrays()[0].inner);
     let mut result = vec![0; operand.len()];
     let call = CollectiveCall {

@@ -7,8 +7,8 @@ use xla_hlo::ElementType;
 use xla_hlo::ops::BinaryOp;
 use xla_service::CancelToken;
 use xla_service::collective::{
-    CollectiveCall, CollectiveEngine, CollectiveSpec, InProcess, MemberArguments, Operation, Part, Reduction, RunKey,
-    Source, Target,
+    CollectiveCall, CollectiveEngine, CollectiveSpec, Communicator, InProcess, MemberArguments, Operation, Part,
+    Reduction, RunKey, Source, Target,
 };
 
 use crate::support::{Member, Random, execute, key};
@@ -108,18 +108,26 @@ pub fn execute_in_place(spec: &Arc<CollectiveSpec>, members: &mut [Member]) {
     let clique = &engine.clique(&key(run, &devices)).unwrap();
     std::thread::scope(|scope| {
         for (rank, member) in members.iter_mut().enumerate() {
-            scope.spawn(move || {
-                let inputs = member.operands.len() - spec.result_bytes().count();
-                let (inputs, initial) = member.operands.split_at_mut(inputs);
-                let results: Vec<Target<'_>> = initial.iter_mut().map(|bytes| Target::from(&mut bytes[..])).collect();
-                // SAFETY: each source is an operand of this call alone.
-                let initial = results.iter().map(|target| unsafe { target.as_source() });
-                let operands = inputs.iter().map(|bytes| Source::from(&bytes[..])).chain(initial).collect();
-                let (arguments, cancel) = (member.arguments.clone(), &CancelToken::never());
-                clique.run(rank, CollectiveCall { spec, operands, results, arguments, cancel }).unwrap();
-            });
+            scope.spawn(move || execute_member_in_place(&**clique, rank, spec, member));
         }
     });
+}
+
+/// Executes a collective as one member, whose results are stored over the initial values, its last operands.
+pub fn execute_member_in_place(
+    clique: &dyn Communicator,
+    rank: usize,
+    spec: &Arc<CollectiveSpec>,
+    member: &mut Member,
+) {
+    let inputs = member.operands.len() - spec.result_bytes().count();
+    let (inputs, initial) = member.operands.split_at_mut(inputs);
+    let results: Vec<Target<'_>> = initial.iter_mut().map(|bytes| Target::from(&mut bytes[..])).collect();
+    // SAFETY: each source is an operand of this call alone.
+    let initial = results.iter().map(|target| unsafe { target.as_source() });
+    let operands = inputs.iter().map(|bytes| Source::from(&bytes[..])).chain(initial).collect();
+    let (arguments, cancel) = (member.arguments.clone(), &CancelToken::never());
+    clique.run(rank, CollectiveCall { spec, operands, results, arguments, cancel }).unwrap();
 }
 
 #[test]

@@ -15,6 +15,7 @@ use xla_service::collective::{
 pub const PROMPT: Duration = Duration::from_secs(10);
 
 /// Generator of pseudo-random numbers (splitmix64).
+#[derive(Debug)]
 pub struct Random(pub u64);
 
 impl Random {
@@ -103,7 +104,7 @@ pub fn execute(spec: &Arc<CollectiveSpec>, members: &[Member], random: &mut Rand
 
 /// Executes a collective as one member. The initial bytes of results are `0xa5`.
 pub fn execute_member(
-    engine: &InProcess,
+    engine: &dyn CollectiveEngine,
     key: &CliqueKey,
     rank: usize,
     spec: &Arc<CollectiveSpec>,

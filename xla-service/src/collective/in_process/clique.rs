@@ -7,19 +7,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result, ResultExt};
 
+use super::group::Group;
 use super::job::{Job, Member};
 use super::waiting::{Phase, Wait, Waiting};
 use crate::cancel::CancelToken;
-use crate::collective::{CliqueKey, CollectiveCall, Communicator, Timeouts};
+use crate::collective::{CliqueKey, CollectiveCall, Communicator, InstructionKey, Timeouts};
 use crate::forked;
 use crate::workers::blocking;
 
-/// Communicator of a group of devices in one process.
+/// Members of a group that meet in this process. If it is not the whole group, they communicate as one with the others.
 #[derive(Debug)]
-pub(super) struct Clique {
-    key: CliqueKey,
+pub(in crate::collective) struct Clique<J: Job> {
+    group: Group,
     timeouts: Timeouts,
-    state: Mutex<State>,
+    /// Values that the jobs share.
+    context: J::Context,
+    state: Mutex<State<J>>,
     /// Signalled when threads that sleep should look at the state.
     changed: Condvar,
     /// Number of signals, for threads that spin. `Relaxed`: it orders nothing, since they then read the state under its
@@ -27,14 +30,14 @@ pub(super) struct Clique {
     signals: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<J> {
     /// Number of collectives that are complete.
     completed: u64,
-    /// Members that have arrived for the current collective, by rank.
+    /// Members that have arrived for the current collective, in the order of their ranks.
     members: Vec<Option<Member>>,
     /// Current collective, once all members have arrived.
-    job: Option<Arc<Job>>,
+    job: Option<Arc<J>>,
     /// Number of threads that execute tasks of the job. While there are any, no member leaves.
     active: usize,
     /// Number of threads that sleep.
@@ -45,58 +48,68 @@ struct State {
     failure: Option<Error>,
 }
 
-impl Clique {
-    pub fn new(key: CliqueKey, timeouts: Timeouts) -> Clique {
-        let state = State { members: empty(key.members()), ..State::default() };
-        Clique { key, timeouts, state: Mutex::new(state), changed: Condvar::new(), signals: AtomicU64::new(0) }
+impl<J> State<J> {
+    fn new(members: usize) -> State<J> {
+        let members = empty(members);
+        State { completed: 0, members, job: None, active: 0, asleep: 0, is_warned: false, failure: None }
+    }
+}
+
+impl<J: Job> Clique<J> {
+    pub fn new(group: Group, timeouts: Timeouts, context: J::Context) -> Clique<J> {
+        let state = Mutex::new(State::new(group.ranks.len()));
+        Clique { group, timeouts, context, state, changed: Condvar::new(), signals: AtomicU64::new(0) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has waiting threads look at the state.
-    fn signal(&self, state: &State) {
+    fn signal(&self, state: &State<J>) {
         self.signals.fetch_add(1, Ordering::Relaxed);
         if state.asleep > 0 {
             self.changed.notify_all();
         }
     }
 
-    fn check(&self, rank: usize, call: &CollectiveCall<'_>) -> Result<()> {
+    fn instruction(&self) -> &InstructionKey {
+        self.group.key.instruction()
+    }
+
+    /// Checks a call. Returns the position among the local members.
+    fn check(&self, rank: usize, call: &CollectiveCall<'_>) -> Result<usize> {
         forked::check()?;
         call.check()?;
-        let (members, expected) = (call.spec.members(), self.key.members());
-        if members != expected || rank >= members {
-            let message = format!("rank {rank} of {members} members called a group of {expected} devices");
-            return Err(Error::internal(message));
-        }
-        Ok(())
+        let (members, expected) = (call.spec.members(), self.group.key.members());
+        self.group.slot(rank).filter(|_| members == expected).ok_or_else(|| {
+            Error::internal(format!("rank {rank} of {members} members called a group of {expected} devices"))
+        })
     }
 
     fn meet(&self, rank: usize, call: CollectiveCall<'_>) -> Result<()> {
-        self.check(rank, &call).context(|| self.key.instruction())?;
+        let slot = self.check(rank, &call).context(|| self.instruction())?;
         let cancel = call.cancel;
         let mut state = self.state();
         if let Some(error) = &state.failure {
             return Err(error.again());
         }
-        if state.members[rank].is_some() || state.job.is_some() {
+        if state.members[slot].is_some() || state.job.is_some() {
             return Err(Error::internal(format!(
                 "rank {rank} arrived again at {} before the last collective was complete",
-                self.key.instruction()
+                self.instruction()
             )));
         }
         let number = state.completed;
-        state.members[rank] = Some(Member::new(call));
+        state.members[slot] = Some(Member::new(call));
         if state.members.iter().any(Option::is_none) {
-            return self.wait(state, number, Waiting::new(&self.key, self.timeouts, cancel));
+            return self.wait(state, number, Waiting::new(&self.group, self.timeouts, cancel));
         }
-        let members = std::mem::replace(&mut state.members, empty(self.key.members()));
-        let job = Job::new(members.into_iter().flatten().collect(), self.key.devices());
+        let members = std::mem::replace(&mut state.members, empty(self.group.ranks.len()));
+        let job = J::new(&self.context, &self.group, number, members.into_iter().flatten().collect());
         let job = match job {
             Ok(job) => Arc::new(job),
-            Err(error) => return Err(self.fail(&mut state, error.context(self.key.instruction()))),
+            Err(error) => return Err(self.fail(&mut state, error.context(self.instruction()))),
         };
         state.job = Some(job.clone());
         if job.is_shared() {
@@ -106,12 +119,17 @@ impl Clique {
         // Other threads may still execute tasks.
         match self.outcome(&state, number) {
             Some(outcome) => outcome,
-            None => self.wait(state, number, Waiting::new(&self.key, self.timeouts, cancel)),
+            None => self.wait(state, number, Waiting::new(&self.group, self.timeouts, cancel)),
         }
     }
 
     /// Executes tasks of the job. The last thread to return from it completes the collective.
-    fn help<'a>(&'a self, mut state: MutexGuard<'a, State>, job: &Job, cancel: &CancelToken) -> MutexGuard<'a, State> {
+    fn help<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<J>>,
+        job: &J,
+        cancel: &CancelToken,
+    ) -> MutexGuard<'a, State<J>> {
         state.active += 1;
         drop(state);
         // SAFETY: all members have arrived, since there is a job. They return from `meet` only by `outcome`, which has
@@ -120,7 +138,7 @@ impl Clique {
         let mut state = self.state();
         state.active -= 1;
         if let Err(error) = result {
-            self.fail(&mut state, error.context(self.key.instruction()));
+            self.fail(&mut state, error.context(self.instruction()));
         }
         if state.active == 0 && state.job.is_some() {
             state.job = None;
@@ -134,7 +152,7 @@ impl Clique {
     }
 
     /// Returns the outcome of collective `number`; `None` while it is not complete.
-    fn outcome(&self, state: &State, number: u64) -> Option<Result<()>> {
+    fn outcome(&self, state: &State<J>, number: u64) -> Option<Result<()>> {
         if state.completed > number {
             return Some(Ok(()));
         }
@@ -143,7 +161,7 @@ impl Clique {
     }
 
     /// Waits until collective `number` is complete, and executes tasks of it in the meantime.
-    fn wait<'a>(&'a self, state: MutexGuard<'a, State>, number: u64, waiting: Waiting<'_>) -> Result<()> {
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State<J>>, number: u64, waiting: Waiting<'_>) -> Result<()> {
         let signals = self.signals.load(Ordering::Relaxed);
         drop(state);
         waiting.spin(|| self.signals.load(Ordering::Relaxed) != signals);
@@ -172,7 +190,7 @@ impl Clique {
                 (None, Some(_)) => Phase::Working,
                 (None, None) => Phase::Gathering { is_warned: state.is_warned },
             };
-            match waiting.next(phase, |rank| state.members[rank].is_some()) {
+            match waiting.next(phase, |rank| self.group.slot(rank).is_some_and(|slot| state.members[slot].is_some())) {
                 Wait::For(time) => {
                     state.asleep += 1;
                     state = self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
@@ -193,7 +211,7 @@ impl Clique {
     /// Ends the clique after a panic of a member. Returns when no thread accesses the memory of members.
     fn leave(&self) {
         let mut state = self.state();
-        self.fail(&mut state, Error::internal(format!("a member of {} panicked", self.key.instruction())));
+        self.fail(&mut state, Error::internal(format!("a member of {} panicked", self.instruction())));
         while state.active > 0 {
             state.asleep += 1;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +220,7 @@ impl Clique {
     }
 
     /// Records a failure, unless there is one already. Returns the error of all members.
-    fn fail(&self, state: &mut State, error: Error) -> Error {
+    fn fail(&self, state: &mut State<J>, error: Error) -> Error {
         if let Some(first) = &state.failure {
             return first.again();
         }
@@ -220,9 +238,9 @@ fn empty(members: usize) -> Vec<Option<Member>> {
     (0..members).map(|_| None).collect()
 }
 
-impl Communicator for Clique {
+impl<J: Job> Communicator for Clique<J> {
     fn key(&self) -> &CliqueKey {
-        &self.key
+        &self.group.key
     }
 
     fn run(&self, rank: usize, call: CollectiveCall<'_>) -> Result<()> {

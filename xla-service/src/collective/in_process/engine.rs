@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xla_hlo::{Error, Result};
 
 use super::clique::Clique;
+use super::group::Group;
+use super::job::LocalJob;
 use crate::collective::{CliqueKey, CollectiveEngine, Communicator, RunKey, Timeouts};
 
 /// Engine for devices of one process that share its memory.
@@ -19,7 +21,7 @@ pub struct InProcess {
 #[derive(Debug, Default)]
 struct Run {
     failure: Option<Error>,
-    cliques: HashMap<CliqueKey, Arc<Clique>>,
+    cliques: HashMap<CliqueKey, Arc<Clique<LocalJob>>>,
 }
 
 impl InProcess {
@@ -42,7 +44,7 @@ impl CollectiveEngine for InProcess {
         }
         let clique = match run.cliques.entry(key.clone()) {
             Entry::Occupied(clique) => clique.into_mut(),
-            Entry::Vacant(place) => place.insert(Arc::new(Clique::new(key.clone(), self.timeouts))),
+            Entry::Vacant(place) => place.insert(Arc::new(Clique::new(Group::of(key.clone()), self.timeouts, ()))),
         };
         Ok(clique.clone())
     }

@@ -2,12 +2,14 @@
 #![expect(unsafe_code, reason = "executes tasks on the memory of members that wait for them")]
 
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use xla_hlo::{Error, Result};
 
+use super::group::Group;
 use super::memory::{MemberMemory, Memory};
 use super::plan::Plan;
 use super::slices::check_slices;
@@ -15,12 +17,39 @@ use super::work::Work;
 use crate::cancel::CancelToken;
 use crate::collective::{CollectiveCall, CollectiveSpec, MemberArguments, Operation};
 
+/// A collective whose local members have all arrived.
+pub(in crate::collective) trait Job: fmt::Debug + Send + Sync + Sized {
+    /// Values that the jobs of a clique share.
+    type Context: fmt::Debug + Send + Sync;
+
+    /// Creates the job of collective `number` of a clique, from the local members in the order of their ranks. Fails if
+    /// their calls do not fit together. Does not wait: the caller holds a lock.
+    fn new(context: &Self::Context, group: &Group, number: u64, members: Vec<Member>) -> Result<Self>;
+
+    /// Whether other threads should help.
+    fn is_shared(&self) -> bool;
+
+    /// Whether a task may be left to claim.
+    fn has_tasks(&self) -> bool;
+
+    /// Skips the remaining tasks, and ends the waits of tasks.
+    fn stop(&self);
+
+    /// Executes tasks until none is left, one fails, or the token is cancelled. A panic in a task is an error.
+    ///
+    /// # Safety
+    ///
+    /// All members of the job wait in the calls that they arrived with until this function has returned on all
+    /// threads.
+    unsafe fn work(&self, cancel: &CancelToken) -> Result<()>;
+}
+
 /// Arrival of a member.
 #[derive(Debug)]
-pub(super) struct Member {
-    spec: Arc<CollectiveSpec>,
-    memory: MemberMemory,
-    arguments: MemberArguments,
+pub(in crate::collective) struct Member {
+    pub spec: Arc<CollectiveSpec>,
+    pub memory: MemberMemory,
+    pub arguments: MemberArguments,
 }
 
 impl Member {
@@ -29,9 +58,9 @@ impl Member {
     }
 }
 
-/// A collective whose members have all arrived, and its tasks.
+/// A collective whose members are all in this process, and its tasks.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct LocalJob {
     spec: Arc<CollectiveSpec>,
     arguments: Vec<MemberArguments>,
     memory: Memory,
@@ -42,53 +71,32 @@ pub(super) struct Job {
     is_stopped: AtomicBool,
 }
 
-impl Job {
-    /// Creates the job of members in the order of their ranks. Fails if their calls do not fit together.
-    pub fn new(members: Vec<Member>, devices: &[usize]) -> Result<Job> {
-        let spec = members.first().map(|member| member.spec.clone());
-        let spec = spec.ok_or_else(|| Error::internal("a collective has no members"))?;
-        let is_other = |member: &Member| !Arc::ptr_eq(&member.spec, &spec) && member.spec != spec;
-        if let Some(rank) = members.iter().position(is_other) {
-            let (other, first) = (devices[rank], devices[0]);
-            return Err(Error::invalid_argument(match members[rank].spec.differs_only_in_reducer(&spec) {
-                true => format!("devices {first} and {other} have separate reducers: a group must share one"),
-                false => format!("device {other} executes another collective than device {first}"),
-            }));
-        }
+impl Job for LocalJob {
+    type Context = ();
+
+    fn new((): &(), group: &Group, _: u64, members: Vec<Member>) -> Result<LocalJob> {
+        let spec = common_spec(&members, group)?;
         let (memory, arguments): (_, Vec<MemberArguments>) =
             members.into_iter().map(|member| (member.memory, member.arguments)).unzip();
-        match spec.operation() {
-            Operation::Broadcast | Operation::AllReduce(_) => check_root(&arguments)?,
-            Operation::PermuteSlices(pairs) => check_slices(&spec, pairs, &arguments)?,
-            _ => {}
-        }
+        check_arguments(&spec, &arguments)?;
         let plan = Plan::new(&spec);
         let memory = Memory::new(memory);
-        Ok(Job { spec, arguments, memory, plan, next: AtomicUsize::new(0), is_stopped: AtomicBool::new(false) })
+        Ok(LocalJob { spec, arguments, memory, plan, next: AtomicUsize::new(0), is_stopped: AtomicBool::new(false) })
     }
 
-    /// Whether other threads should help.
-    pub fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         !self.plan.is_small && self.plan.tasks > 1
     }
 
-    /// Whether a task may be left to claim.
-    pub fn has_tasks(&self) -> bool {
+    fn has_tasks(&self) -> bool {
         !self.is_stopped.load(Ordering::Relaxed) && self.next.load(Ordering::Relaxed) < self.plan.tasks
     }
 
-    /// Skips the remaining tasks.
-    pub fn stop(&self) {
+    fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Executes tasks until none is left, one fails, or the token is cancelled. A panic in a task is an error.
-    ///
-    /// # Safety
-    ///
-    /// All members of the job wait in the calls that they arrived with until this function has returned on all
-    /// threads.
-    pub unsafe fn work(&self, cancel: &CancelToken) -> Result<()> {
+    unsafe fn work(&self, cancel: &CancelToken) -> Result<()> {
         // SAFETY: all members wait, as the caller guarantees. Each task is claimed once, and tasks write different
         // bytes (`tasks.rs`). A task reads only bytes of operands that no task writes, except an operand at the place
         // of a result (`CollectiveCall::check`), which only the task that overwrites these elements reads.
@@ -97,13 +105,7 @@ impl Job {
         while !self.is_stopped.load(Ordering::Relaxed) {
             let task = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((array, range)) = self.plan.task(task) else { break };
-            let execute = || cancel.check().and_then(|()| work.execute(array, range));
-            let result = catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| {
-                let error = panicked(&*panic);
-                // A destructor that panics here would leave the other members waiting.
-                std::mem::forget(panic);
-                Err(error)
-            });
+            let result = caught(|| cancel.check().and_then(|()| work.execute(array, range)));
             if result.is_err() {
                 self.stop();
                 return result;
@@ -111,6 +113,38 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// Returns the spec of members, in the order of the group's local ranks. Fails if they differ.
+pub(in crate::collective) fn common_spec(members: &[Member], group: &Group) -> Result<Arc<CollectiveSpec>> {
+    let spec = members.first().map(|member| member.spec.clone());
+    let spec = spec.ok_or_else(|| Error::internal("a collective has no members"))?;
+    let is_other = |member: &Member| !Arc::ptr_eq(&member.spec, &spec) && member.spec != spec;
+    let Some(slot) = members.iter().position(is_other) else { return Ok(spec) };
+    let [first, other] = [0, slot].map(|slot| group.key.devices()[group.ranks[slot]]);
+    Err(Error::invalid_argument(match members[slot].spec.differs_only_in_reducer(&spec) {
+        true => format!("devices {first} and {other} have separate reducers: a group must share one"),
+        false => format!("device {other} executes another collective than device {first}"),
+    }))
+}
+
+/// Checks the arguments of all members of a collective.
+pub(in crate::collective) fn check_arguments(spec: &CollectiveSpec, arguments: &[MemberArguments]) -> Result<()> {
+    match spec.operation() {
+        Operation::Broadcast | Operation::AllReduce(_) => check_root(arguments),
+        Operation::PermuteSlices(pairs) => check_slices(spec, pairs, arguments),
+        _ => Ok(()),
+    }
+}
+
+/// Executes a task. A panic is an error.
+pub(in crate::collective) fn caught(task: impl FnOnce() -> Result<()>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(task)).unwrap_or_else(|panic| {
+        let error = panicked(&*panic);
+        // A destructor that panics here would leave the other members waiting.
+        std::mem::forget(panic);
+        Err(error)
+    })
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Error {

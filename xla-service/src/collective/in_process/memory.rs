@@ -7,7 +7,7 @@ use crate::collective::CollectiveCall;
 
 /// Addresses and sizes of the operands and results of all members.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(in crate::collective) struct Memory {
     members: Vec<MemberMemory>,
 }
 
@@ -15,6 +15,8 @@ pub(super) struct Memory {
 struct Span {
     start: NonNull<u8>,
     bytes: usize,
+    /// Offset of the first byte in the array.
+    first: usize,
 }
 
 // SAFETY: a span is an address; only `Access` dereferences it, under the contract of `Memory::access`.
@@ -24,7 +26,7 @@ unsafe impl Sync for Span {}
 
 /// Position in the memory of a member.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(in crate::collective) struct Place {
     pub rank: usize,
     /// Index of the operand or result.
     pub array: usize,
@@ -46,35 +48,63 @@ impl Memory {
     /// - every member waits in the call that its memory was taken from, so that the borrows of operands
     ///   and results are live, and
     /// - no two threads access a byte at the same time if one of them writes it, and
-    /// - no slice that [`Access::operand`] returned is used after a write to its bytes.
+    /// - no slice that [`Access::operand`] or [`Access::result`] returned is used after a write to its bytes.
     pub unsafe fn access(&self) -> Access<'_> {
         Access(self)
     }
 }
 
 /// Addresses and sizes of one member's operands and results.
-#[derive(Debug)]
-pub(super) struct MemberMemory([Vec<Span>; 2]);
+#[derive(Clone, Debug, Default)]
+pub(in crate::collective) struct MemberMemory([Vec<Span>; 2]);
 
 impl MemberMemory {
     pub fn of(call: &CollectiveCall<'_>) -> MemberMemory {
-        let operands = call.operands.iter().map(|source| Span { start: source.start(), bytes: source.bytes() });
-        let results = call.results.iter().map(|target| Span { start: target.start(), bytes: target.bytes() });
+        let operands =
+            call.operands.iter().map(|source| Span { start: source.start(), bytes: source.bytes(), first: 0 });
+        let results = call.results.iter().map(|target| Span { start: target.start(), bytes: target.bytes(), first: 0 });
         MemberMemory([operands.collect(), results.collect()])
+    }
+}
+
+/// Part of an operand that a member of another process has sent: its offset in the operand, and its bytes.
+pub(in crate::collective) type Received<'a> = (usize, &'a [u8]);
+
+impl MemberMemory {
+    /// Describes the operands of a member of another process. Nothing is written to its results.
+    pub fn remote<'a>(operands: impl Iterator<Item = Received<'a>>) -> MemberMemory {
+        let span =
+            |(first, bytes): Received<'a>| Span { start: NonNull::from(bytes).cast(), bytes: bytes.len(), first };
+        MemberMemory([operands.map(span).collect(), vec![]])
     }
 }
 
 /// Permission to access the memory of all members. Accesses out of bounds panic.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Access<'m>(&'m Memory);
+pub(in crate::collective) struct Access<'m>(&'m Memory);
 
 impl<'m> Access<'m> {
     fn pointer(self, kind: usize, place: Place, bytes: usize) -> NonNull<u8> {
         let span = self.0.members[place.rank].0[kind][place.array];
-        let is_inside = place.at.checked_add(bytes).is_some_and(|end| end <= span.bytes);
-        assert!(is_inside, "{bytes} bytes at {place:?} are out of bounds of {} bytes", span.bytes);
+        let offset = place.at.checked_sub(span.first);
+        let offset = offset.filter(|offset| offset.checked_add(bytes).is_some_and(|end| end <= span.bytes));
+        let Some(offset) = offset else {
+            panic!("{bytes} bytes at {place:?} are out of bounds of {} bytes from {}", span.bytes, span.first)
+        };
         // SAFETY: the offset is inside of the memory of the operand or result.
-        unsafe { span.start.add(place.at) }
+        unsafe { span.start.add(offset) }
+    }
+
+    /// Whether a member receives results here. Members of other processes do not.
+    fn receives(self, rank: usize) -> bool {
+        !self.0.members[rank].0[1].is_empty()
+    }
+
+    /// Returns bytes of a result. They must not be used after a write to the same bytes.
+    pub fn result(self, place: Place, bytes: usize) -> &'m [u8] {
+        // SAFETY: the range is in bounds, and the result is borrowed while the access exists. The slice is not used
+        // after a write to its bytes, and no other thread writes them meanwhile (all by `Memory::access`).
+        unsafe { std::slice::from_raw_parts(self.pointer(1, place, bytes).as_ptr(), bytes) }
     }
 
     /// Returns bytes of an operand. They must not be used after a write to the same bytes.
@@ -84,8 +114,12 @@ impl<'m> Access<'m> {
         unsafe { std::slice::from_raw_parts(self.pointer(0, place, bytes).as_ptr(), bytes) }
     }
 
-    /// Copies bytes of an operand to a result; nothing if they are the same bytes.
+    /// Copies bytes of an operand to a result; nothing if they are the same bytes, or if the receiver is in another
+    /// process.
     pub fn copy(self, operand: Place, result: Place, bytes: usize) {
+        if !self.receives(result.rank) {
+            return;
+        }
         let (from, to) = (self.pointer(0, operand, bytes), self.pointer(1, result, bytes));
         if from != to {
             // SAFETY: both ranges are in bounds and borrowed while the access exists (`Memory::access`). `copy` permits
@@ -94,17 +128,23 @@ impl<'m> Access<'m> {
         }
     }
 
-    /// Writes bytes to a result.
+    /// Writes bytes to a result, unless the receiver is in another process.
     pub fn write(self, result: Place, bytes: &[u8]) {
+        if !self.receives(result.rank) {
+            return;
+        }
         let to = self.pointer(1, result, bytes.len());
         // SAFETY: the range is in bounds and borrowed while the access exists (`Memory::access`). `bytes` is disjoint
-        // from it: only slices of `Access::operand` can share memory with a result, and they may not be used after a
-        // write to their bytes.
+        // from it: only slices of the access can share memory with a result, and they may not be used after a write
+        // to their bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
-    /// Writes zero bytes to a result.
+    /// Writes zero bytes to a result, unless the receiver is in another process.
     pub fn clear(self, result: Place, bytes: usize) {
+        if !self.receives(result.rank) {
+            return;
+        }
         let to = self.pointer(1, result, bytes);
         // SAFETY: the range is in bounds and borrowed while the access exists (`Memory::access`).
         unsafe { std::ptr::write_bytes(to.as_ptr(), 0, bytes) };

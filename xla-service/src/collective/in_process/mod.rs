@@ -13,6 +13,7 @@
 
 mod clique;
 mod engine;
+mod group;
 mod job;
 mod memory;
 mod plan;
@@ -23,4 +24,10 @@ mod tasks;
 mod waiting;
 mod work;
 
+pub(super) use clique::Clique;
 pub use engine::InProcess;
+pub(super) use group::{Group, Locations};
+pub(super) use job::{Job, Member, caught, check_arguments, common_spec};
+pub(super) use memory::{Access, MemberMemory, Memory, Place};
+pub(super) use report::timeout;
+pub(super) use work::Work;

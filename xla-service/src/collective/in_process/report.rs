@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use xla_hlo::Error;
 
-use crate::collective::CliqueKey;
+use super::group::Group;
 
 /// Describes a wait: the instruction, the missing members, and the members that wait for them.
-pub(super) fn describe(key: &CliqueKey, waited: Duration, has_arrived: impl Fn(usize) -> bool) -> String {
+pub(super) fn describe(group: &Group, waited: Duration, has_arrived: impl Fn(usize) -> bool) -> String {
     let list = |arrived: bool| -> Vec<String> {
-        let ranks = (0..key.members()).filter(|&rank| has_arrived(rank) == arrived);
-        ranks.map(|rank| format!("{} (rank {rank})", key.devices()[rank])).collect()
+        let ranks = group.ranks.iter().copied().filter(|&rank| has_arrived(rank) == arrived);
+        ranks.map(|rank| group.describe(rank)).collect()
     };
     format!(
         "{} has waited {waited:.1?} for devices {}; devices {} have arrived",
-        key.instruction(),
+        group.key.instruction(),
         list(false).join(", "),
         list(true).join(", ")
     )
 }
 
 /// Returns the error of a wait that took too long.
-pub(super) fn timeout(description: String) -> Error {
+pub(in crate::collective) fn timeout(description: String) -> Error {
     Error::failed_precondition(description)
         .note("a device is stuck or slow, or the devices of a group execute different collectives")
 }

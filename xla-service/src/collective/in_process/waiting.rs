@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use xla_hlo::Error;
 
+use super::group::Group;
 use super::report::{describe, timeout};
 use crate::cancel::CancelToken;
-use crate::collective::{CliqueKey, Timeouts};
+use crate::collective::Timeouts;
 
 /// Number of polls before a thread sleeps, about ten microseconds: a sleeping thread takes about as long to wake up.
 const POLLS: usize = 300;
@@ -19,7 +20,7 @@ const CANCEL_POLL: Duration = Duration::from_millis(20);
 
 /// State of a member that waits for the others.
 pub(super) struct Waiting<'a> {
-    key: &'a CliqueKey,
+    group: &'a Group,
     timeouts: Timeouts,
     cancel: &'a CancelToken,
     since: Instant,
@@ -50,15 +51,15 @@ pub(super) enum Wait {
 }
 
 impl<'a> Waiting<'a> {
-    pub fn new(key: &'a CliqueKey, timeouts: Timeouts, cancel: &'a CancelToken) -> Waiting<'a> {
-        Waiting { key, timeouts, cancel, since: Instant::now() }
+    pub fn new(group: &'a Group, timeouts: Timeouts, cancel: &'a CancelToken) -> Waiting<'a> {
+        Waiting { group, timeouts, cancel, since: Instant::now() }
     }
 
     /// Polls `is_over` for a short time if each member can have a core of its own.
     pub fn spin(&self, is_over: impl Fn() -> bool) {
         static CORES: OnceLock<usize> = OnceLock::new();
         let cores = *CORES.get_or_init(|| available_parallelism().map_or(1, NonZero::get));
-        if self.key.members() > cores {
+        if self.group.key.members() > cores {
             return;
         }
         for _ in 0..POLLS {
@@ -78,7 +79,7 @@ impl<'a> Waiting<'a> {
     pub fn next(&self, phase: Phase, has_arrived: impl Fn(usize) -> bool) -> Wait {
         let pause = if self.cancel.can_cancel() { CANCEL_POLL } else { self.timeouts.end };
         if let (Phase::Working | Phase::Gathering { .. }, Err(error)) = (phase, self.cancel.check()) {
-            return Wait::Failed(error.context(self.key.instruction()));
+            return Wait::Failed(error.context(self.group.key.instruction()));
         }
         let is_warned = match phase {
             Phase::Ending | Phase::Working => return Wait::For(pause),
@@ -86,10 +87,10 @@ impl<'a> Waiting<'a> {
         };
         let waited = self.since.elapsed();
         if waited >= self.timeouts.end {
-            return Wait::Failed(timeout(describe(self.key, waited, has_arrived)));
+            return Wait::Failed(timeout(describe(self.group, waited, has_arrived)));
         }
         if waited >= self.timeouts.warn && !is_warned {
-            return Wait::Warn(describe(self.key, waited, has_arrived));
+            return Wait::Warn(describe(self.group, waited, has_arrived));
         }
         let deadline = if is_warned { self.timeouts.end } else { self.timeouts.warn.min(self.timeouts.end) };
         Wait::For(pause.min(deadline - waited))

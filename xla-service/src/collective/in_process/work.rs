@@ -6,7 +6,7 @@ use super::memory::{Access, Place};
 use crate::collective::{CollectiveSpec, MemberArguments, Part};
 
 /// A collective of which tasks are executed.
-pub(super) struct Work<'m> {
+pub(in crate::collective) struct Work<'m> {
     pub spec: &'m CollectiveSpec,
     pub arguments: &'m [MemberArguments],
     pub access: Access<'m>,
