@@ -11,19 +11,19 @@ use pico_args::Arguments;
 
 use crate::shell::{cargo, line, output, program, run as run_program};
 use crate::{
-    book, build, corpus, downstream, examples, finish, gpu_report, packages, ptxas, simulated_gpu, test, test_backend,
-    tidy, wheel,
+    book, build, corpus, downstream, examples, finish, gpu_report, mpi, packages, ptxas, simulated_gpu, test,
+    test_backend, tidy, wheel,
 };
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, code for other processors and on emulated ones,
-applications around compiled programs, kernels on a simulated GPU, the benchmark programs as machine code for GPUs with estimates of
+collectives over several processes under mpiexec, applications around compiled programs, kernels on a simulated GPU, the benchmark programs as machine code for GPUs with estimates of
 it (where ptxas can be had), the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model, and the corpus on
 every platform. Stops at the first step that fails. Programs are built for release, or in the Cargo profile that the variable
 XTASK_PROFILE names.
 
-  --from STEP     only this step and those after it, such as rustdoc or \"simulated gpu\". The steps cross and wheel run in
-                  this order, in parallel with the others that follow the tests
+  --from STEP     only this step and those after it, such as rustdoc or \"simulated gpu\". The steps cross, mpi and wheel run
+                  in this order, in parallel with the others that follow the tests
   --without-kit   leaves the conformance kit of the template out of the tests, for a caller that runs it on a copy of the template
 ";
 
@@ -64,7 +64,8 @@ const LAST_ALONE: &str = "test";
 /// Steps that a second process runs, in order, in parallel with those after [`LAST_ALONE`]. They use one core, or wait
 /// for downloads, most of the time. Both processes run `xla-tests`, which "gpu bundle" builds with other features: that
 /// step is late there, and "cross" is early here.
-const IN_PARALLEL: &[Step] = &[("cross", |_| test::cross_if_possible()), ("wheel", |_| wheel::check())];
+const IN_PARALLEL: &[Step] =
+    &[("cross", |_| test::cross_if_possible()), ("mpi", |_| mpi::check()), ("wheel", |_| wheel::check())];
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let from: Option<String> = args.opt_value_from_str("--from")?;

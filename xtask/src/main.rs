@@ -17,6 +17,7 @@ mod gpu_report;
 mod jax_tests;
 mod link;
 mod llvm_names;
+mod mpi;
 mod mutants;
 mod packages;
 mod ptxas;
@@ -81,6 +82,7 @@ const COMMANDS: &[Command] = &[
         help: mutants::HELP,
         run: mutants::run,
     },
+    Command { name: "mpi", about: "collectives over several processes under mpiexec", help: mpi::HELP, run: mpi::run },
     Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
     Command {
         name: "new-backend",

@@ -23,8 +23,8 @@ fn below(name: &str) -> Option<&'static [&'static str]> {
         "xla-llvm" | "xla-cpu-runtime" | "backend-template" => &["xla-hlo", "xla-passes", "xla-service"],
         "backend-cpu" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-cpu-runtime"],
         _ if name.starts_with("backend-") => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm"],
-        "xla-ffi" => &["xla-hlo", "xla-service"],
-        "xla-pjrt" => &["xla-hlo", "xla-service", "xla-stablehlo", "xla-ffi"],
+        "xla-ffi" | "xla-mpi" => &["xla-hlo", "xla-service"],
+        "xla-pjrt" => &["xla-hlo", "xla-service", "xla-stablehlo", "xla-ffi", "xla-mpi"],
         // A plugin for tests, and the one that users install.
         "xla-pjrt-interpreter" => &["xla-service", "xla-pjrt"],
         "xla-pjrt-plugin" => &["xla-pjrt", "xla"],

@@ -3,29 +3,11 @@
 use std::sync::Arc;
 
 use xla_hlo::eval::grid::{self, Grid};
-use xla_hlo::{ElementType, Literal, Result, Scalar};
+use xla_hlo::{ElementType, Literal, Result};
 use xla_service::collective::CollectiveSpec;
 
-use crate::cases::{Case, KINDS, Kind, accumulators, operations};
+use crate::cases::{Case, KINDS, Kind, accumulators, is_same_array, operations};
 use crate::support::{Member, Random, execute};
-
-/// Whether two elements of a reduction are equal bit for bit, or have the same NaN parts.
-fn is_same_sum(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
-    let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
-    a == b
-        || match (Scalar::read(ty, a), Scalar::read(ty, b)) {
-            (Scalar::Float(a), Scalar::Float(b)) => same(a, b),
-            (Scalar::Complex(a, x), Scalar::Complex(b, y)) => same(a, b) && same(x, y),
-            _ => false,
-        }
-}
-
-/// Whether two arrays of results are equal; the bits of computed NaNs may differ.
-pub fn is_same_array(case: &Case, ty: ElementType, a: &[u8], b: &[u8]) -> bool {
-    let is_same = |(a, b)| if case.is_reduction() { is_same_sum(ty, a, b) } else { a == b };
-    let width = ty.byte_width();
-    a.len() == b.len() && a.chunks(width).zip(b.chunks(width)).all(is_same)
-}
 
 fn check_random(kind: Kind, ty: ElementType, seed: u64) {
     let random = &mut Random(seed);

@@ -102,6 +102,24 @@ pub fn accumulators(ty: ElementType) -> Vec<ElementType> {
     if floats.contains(&ty) { floats.to_vec() } else { vec![ty] }
 }
 
+/// Whether two elements of a reduction are equal bit for bit, or have the same NaN parts.
+fn is_same_sum(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
+    let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+    a == b
+        || match (Scalar::read(ty, a), Scalar::read(ty, b)) {
+            (Scalar::Float(a), Scalar::Float(b)) => same(a, b),
+            (Scalar::Complex(a, x), Scalar::Complex(b, y)) => same(a, b) && same(x, y),
+            _ => false,
+        }
+}
+
+/// Whether two arrays of results are equal; the bits of computed NaNs may differ.
+pub fn is_same_array(case: &Case, ty: ElementType, a: &[u8], b: &[u8]) -> bool {
+    let is_same = |(a, b)| if case.is_reduction() { is_same_sum(ty, a, b) } else { a == b };
+    let width = ty.byte_width();
+    a.len() == b.len() && a.chunks(width).zip(b.chunks(width)).all(is_same)
+}
+
 impl Case {
     pub fn random(kind: Kind, ty: ElementType, random: &mut Random) -> Case {
         let (header, groups, n) = random_groups(kind, random);

@@ -10,7 +10,7 @@ use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, VerifiedModule};
 use xla_service::collective::{Gathering, PlannedCollective};
 use xla_service::{Buffer, Client, CompileOptions, ExecuteOptions, LoadedExecutable, OptLevel};
 
-use crate::agrees::is_same_array;
+use crate::cases::is_same_array;
 use crate::cases::{Case, KINDS};
 use crate::platform::clients;
 use crate::support::Random;

@@ -30,6 +30,10 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Sends a message to another process, and returns without waiting for the receiver. Fails if the process is lost.
     fn send(&self, to: usize, message: Message) -> Result<()>;
 
+    /// Records that a run has failed: another process may be stuck. The end of the transport then waits for no process
+    /// without limit.
+    fn run_failed(&self) {}
+
     /// Makes progress on the calling thread, for transports whose operations advance only in calls. Waiting threads
     /// call it repeatedly. Returns [`Progress::Own`] if the transport has its own threads for this.
     fn poll(&self) -> Progress {

@@ -1,0 +1,46 @@
+//! Checks of collectives by MPI: `mpiexec -n 4 mpi_check CHECK`. `cargo xtask mpi` runs all of them.
+//!
+//! ```text
+//! agree DEVICES  random collectives over processes with this number of devices each equal the evaluator's
+//! stuck          process 1 does not arrive: the others end with an error that names it
+//! abort          a failure in process 1 ends the others within a second
+//! killed         process 1 kills itself: the others end
+//! measure        times of all-reduces
+//! ```
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
+
+#[expect(dead_code, reason = "shared with the tests of xla-service, which use all of it")]
+#[path = "../../../xla-service/tests/collective/cases.rs"]
+mod cases;
+#[expect(dead_code, reason = "shared with the tests of xla-service, which use all of it")]
+#[path = "../../../xla-service/tests/collective/support.rs"]
+mod support;
+
+mod agree;
+mod failures;
+mod job;
+mod measure;
+
+use std::process::ExitCode;
+
+use xla_hlo::Error;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["agree", devices] => agree::run(devices.parse().unwrap_or(1)),
+        ["stuck"] => failures::stuck(),
+        ["abort"] => failures::abort(),
+        ["killed"] => failures::killed(),
+        ["measure"] => measure::run(),
+        _ => Err(Error::invalid_argument("usage: mpi_check agree DEVICES | stuck | abort | killed | measure")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The transport: sends from any thread, and a thread that makes progress while none waits.
+
+use std::mem::take;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use xla_hlo::{Error, Result};
+use xla_service::collective::processes::{Inbox, Message, Progress, Transport};
+
+use crate::endpoint::{Endpoint, Event};
+use crate::session::Session;
+
+/// Time between two polls of the transport's thread if nothing is pending.
+const IDLE_POLL: Duration = Duration::from_millis(1);
+
+/// Time between two polls of the transport's thread while messages are pending.
+const BUSY_POLL: Duration = Duration::from_micros(50);
+
+/// Longest time that the end of a transport waits for sends.
+const LAST_SENDS: Duration = Duration::from_secs(5);
+
+/// Transport of collectives by MPI. All processes of the job take part.
+///
+/// The first one loads and initialises MPI, which is finalised when the process exits. If another part of the process
+/// has initialised MPI before, for example mpi4py, that needs the level `MPI_THREAD_MULTIPLE`.
+#[derive(Debug)]
+pub struct Mpi {
+    session: Arc<Session>,
+    rank: usize,
+    size: usize,
+    endpoint: Mutex<Endpoint>,
+    inbox: Mutex<Receiver>,
+}
+
+/// Receiver of messages, and messages until there is one.
+#[derive(Default)]
+struct Receiver {
+    inbox: Option<Arc<dyn Inbox>>,
+    early: Vec<Event>,
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}, {} early messages", self.inbox, self.early.len())
+    }
+}
+
+impl Mpi {
+    /// Creates the transport of this process, together with all others: they wait for each other up to `timeout`. All
+    /// processes create their transports in the same order.
+    ///
+    /// Fails if MPI cannot be loaded or initialised, or if the job has another number of processes than `size`.
+    pub fn new(size: usize, timeout: Duration) -> Result<Arc<Mpi>> {
+        let session = Session::get()?;
+        let (rank, mpi_size) = {
+            let _gate = session.lock().ok_or_else(ended)?;
+            session.mpi.return_errors(session.mpi.constants.world)?;
+            session.mpi.rank_and_size(session.mpi.constants.world)?
+        };
+        if mpi_size != size {
+            return Err(Error::failed_precondition(format!(
+                "MPI ({}) has {mpi_size} processes, expected {size}",
+                session.mpi.path.display()
+            ))
+            .note(format!("start the program with the mpiexec of this library: mpiexec -n {size} PROGRAM")));
+        }
+        let comm = duplicate(&session, timeout)?;
+        let mut endpoint = Endpoint::new(comm, size);
+        {
+            let _gate = session.lock().ok_or_else(ended)?;
+            session.mpi.return_errors(comm)?;
+            endpoint.introduce(&session.mpi, rank, own_location())?;
+        }
+        let mpi = Arc::new(Mpi { session, rank, size, endpoint: Mutex::new(endpoint), inbox: Mutex::default() });
+        let weak = Arc::downgrade(&mpi);
+        let builder = thread::Builder::new().name("xla-mpi-progress".into());
+        builder
+            .spawn(move || make_progress(&weak))
+            .map_err(|error| Error::resource_exhausted(format!("cannot start a thread: {error}")))?;
+        Ok(mpi)
+    }
+
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Receiver> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deliver(&self, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        let mut receiver = self.receiver();
+        match receiver.inbox.clone() {
+            None => receiver.early.extend(events),
+            Some(inbox) => {
+                drop(receiver);
+                events.into_iter().for_each(|event| pass(&*inbox, event));
+            }
+        }
+    }
+}
+
+fn pass(inbox: &dyn Inbox, event: Event) {
+    match event {
+        Event::Message(from, id, bytes) => inbox.receive(from, id, bytes),
+        Event::Lost(rank, error) => inbox.lost(rank, error),
+    }
+}
+
+fn ended() -> Error {
+    Error::failed_precondition("the process exits: MPI has ended")
+}
+
+/// Duplicates the world. Waits until all processes do so.
+fn duplicate(session: &Session, timeout: Duration) -> Result<usize> {
+    let start = Instant::now();
+    // Leaked if the other processes do not arrive: MPI may store the communicator later.
+    let comm: &AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+    let mut request = {
+        let _gate = session.lock().ok_or_else(ended)?;
+        session.mpi.begin_duplicate(comm)?
+    };
+    loop {
+        let is_complete = {
+            let _gate = session.lock().ok_or_else(ended)?;
+            session.mpi.test(&mut request)?
+        };
+        if is_complete {
+            return Ok(comm.load(Ordering::Relaxed));
+        }
+        if start.elapsed() > timeout {
+            let message =
+                format!("after {timeout:.1?}, some processes of the MPI job have not created their transport");
+            return Err(Error::failed_precondition(message).note("a process is stuck or has failed earlier"));
+        }
+        thread::sleep(BUSY_POLL);
+    }
+}
+
+/// Returns process id and host of this process.
+fn own_location() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
+    let host = host.map(|host| host.trim().to_string()).filter(|host| !host.is_empty());
+    format!("pid {} on {}", std::process::id(), host.as_deref().unwrap_or("an unknown host"))
+}
+
+/// Polls until the transport has ended.
+fn make_progress(transport: &Weak<Mpi>) {
+    while let Some(mpi) = transport.upgrade() {
+        let has_progress = mpi.poll() == Progress::Made;
+        let is_busy = mpi.endpoint().is_busy();
+        drop(mpi);
+        if !has_progress {
+            thread::sleep(if is_busy { BUSY_POLL } else { IDLE_POLL });
+        }
+    }
+}
+
+impl Transport for Mpi {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn location(&self, rank: usize) -> String {
+        self.endpoint().location(rank).unwrap_or("on an unknown host").to_string()
+    }
+
+    fn connect(&self, inbox: Arc<dyn Inbox>) -> Result<()> {
+        let mut receiver = self.receiver();
+        if receiver.inbox.is_some() {
+            return Err(Error::failed_precondition("a transport has two engines"));
+        }
+        receiver.inbox = Some(inbox.clone());
+        let early = take(&mut receiver.early);
+        drop(receiver);
+        early.into_iter().for_each(|event| pass(&*inbox, event));
+        Ok(())
+    }
+
+    fn send(&self, to: usize, message: Message) -> Result<()> {
+        let _gate = self.session.lock().ok_or_else(ended)?;
+        self.endpoint().send(&self.session.mpi, to, &message)
+    }
+
+    fn poll(&self) -> Progress {
+        let mut events = vec![];
+        let has_progress = match self.session.try_lock() {
+            Some(_gate) => self.endpoint().progress(&self.session.mpi, &mut events),
+            None => false,
+        };
+        self.deliver(events);
+        if has_progress { Progress::Made } else { Progress::Idle }
+    }
+
+    fn run_failed(&self) {
+        self.session.has_failed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        let start = Instant::now();
+        let is_over = || start.elapsed() > LAST_SENDS || self.session.has_failed.load(Ordering::Relaxed);
+        while self.endpoint().has_sends() && !is_over() && self.session.lock().is_some() {
+            self.poll();
+            thread::sleep(BUSY_POLL);
+        }
+    }
+}

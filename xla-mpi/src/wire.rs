@@ -1,0 +1,79 @@
+//! Messages of the transport as bytes.
+
+use xla_service::collective::processes::MessageId;
+
+/// First message of a process to another: its location.
+const HELLO: u8 = 1;
+/// Message of the engine, complete.
+const SHORT: u8 = 2;
+/// Announcement of a message of the engine.
+const LONG: u8 = 3;
+
+/// Number of bytes before the contents of a short message.
+const PREFIX: usize = 1 + MessageId::BYTES;
+
+/// Message with the tag of announcements.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Control {
+    /// Location of the sender.
+    Hello(String),
+    /// Complete message.
+    Short(MessageId, Vec<u8>),
+    /// Message of this number of bytes, which follows.
+    Long(MessageId, usize),
+}
+
+/// Returns the bytes of a hello.
+pub(crate) fn hello(location: &str) -> Vec<u8> {
+    [&[HELLO], location.as_bytes()].concat()
+}
+
+/// Returns the bytes of a short message.
+pub(crate) fn short(id: MessageId, bytes: &[u8]) -> Vec<u8> {
+    [&[SHORT], &id.to_bytes()[..], bytes].concat()
+}
+
+/// Returns the bytes of an announcement.
+pub(crate) fn long(id: MessageId, bytes: usize) -> Vec<u8> {
+    [&[LONG], &id.to_bytes()[..], &(bytes as u64).to_le_bytes()].concat()
+}
+
+/// Returns the message of these bytes; `None` if they are none.
+pub(crate) fn decode(mut bytes: Vec<u8>) -> Option<Control> {
+    let (kind, rest) = bytes.split_first()?;
+    if *kind == HELLO {
+        return Some(Control::Hello(String::from_utf8_lossy(rest).into_owned()));
+    }
+    let (id, rest) = rest.split_first_chunk()?;
+    let id = MessageId::from_bytes(id);
+    match *kind {
+        SHORT => {
+            bytes.drain(..PREFIX);
+            Some(Control::Short(id, bytes))
+        }
+        LONG => Some(Control::Long(id, usize::try_from(u64::from_le_bytes(rest.try_into().ok()?)).ok()?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_written_and_others_are_none() {
+        let id = MessageId { run: 1, clique: u64::MAX, collective: 3, part: 4 };
+        let messages = [
+            (hello("pid 3 on a"), Control::Hello("pid 3 on a".into())),
+            (short(id, b"abc"), Control::Short(id, b"abc".to_vec())),
+            (short(id, b""), Control::Short(id, vec![])),
+            (long(id, 1 << 40), Control::Long(id, 1 << 40)),
+        ];
+        for (bytes, message) in messages {
+            assert_eq!(decode(bytes), Some(message));
+        }
+        let announcement = long(id, 7);
+        assert!((0..announcement.len()).all(|length| decode(announcement[..length].to_vec()).is_none()));
+        assert_eq!(decode([&[9], &announcement[1..]].concat()), None);
+    }
+}
