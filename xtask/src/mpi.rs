@@ -34,8 +34,14 @@ const LIBRARIES: [Library; 2] = [
 ];
 
 /// Checks of the example `mpi_check`, and whether the job succeeds.
-const CHECKS: [(&[&str], bool); 5] =
-    [(&["agree", "1"], true), (&["agree", "2"], true), (&["abort"], true), (&["stuck"], true), (&["killed"], false)];
+const CHECKS: [(&[&str], bool); 6] = [
+    (&["agree", "1"], true),
+    (&["agree", "2"], true),
+    (&["abort"], true),
+    (&["stuck"], true),
+    (&["frozen"], true),
+    (&["killed"], false),
+];
 
 /// Limit of a job that hangs. The slowest takes some seconds.
 const LIMIT: Duration = Duration::from_secs(300);

@@ -1,5 +1,6 @@
 //! Processes that fail, do not arrive, or end.
 
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,23 @@ pub fn stuck() -> Result<()> {
     }
     if job.rank == 0 {
         println!("after {waited:.1?}: {}", result.as_ref().err().map(Error::to_string).unwrap_or_default());
+    }
+    expect(result, "devices 1 (rank 1) of process 1, pid")
+}
+
+/// The system stops all threads of process 1 for longer than the time-out.
+pub fn frozen() -> Result<()> {
+    let job = Job::new(1, SHORT)?;
+    gather(&job, RunKey(1), 100_000)?;
+    if job.rank == 1 {
+        let script = format!("kill -STOP {0}; sleep 4; kill -CONT {0}", std::process::id());
+        let io = |error| Error::failed_precondition(format!("cannot run sh: {error}"));
+        let mut shell = Command::new("sh").args(["-c", &script]).spawn().map_err(io)?;
+        shell.wait().map_err(io)?;
+    }
+    let result = gather(&job, RunKey(2), 100_000);
+    if job.rank == 0 {
+        println!("{}", result.as_ref().err().map(Error::to_string).unwrap_or_default());
     }
     expect(result, "devices 1 (rank 1) of process 1, pid")
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! agree DEVICES  random collectives over processes with this number of devices each equal the evaluator's
 //! stuck          process 1 does not arrive: the others end with an error that names it
+//! frozen         process 1 is stopped by the system: the others end with an error that names it
 //! abort          a failure in process 1 ends the others within a second
 //! killed         process 1 kills itself: the others end
 //! measure        times of all-reduces
@@ -31,10 +32,11 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["agree", devices] => agree::run(devices.parse().unwrap_or(1)),
         ["stuck"] => failures::stuck(),
+        ["frozen"] => failures::frozen(),
         ["abort"] => failures::abort(),
         ["killed"] => failures::killed(),
         ["measure"] => measure::run(),
-        _ => Err(Error::invalid_argument("usage: mpi_check agree DEVICES | stuck | abort | killed | measure")),
+        _ => Err(Error::invalid_argument("usage: mpi_check agree DEVICES | stuck | frozen | abort | killed | measure")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -114,3 +114,47 @@ impl RunTable {
         Some(run)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(run: u64) -> MessageId {
+        MessageId { run, clique: 1, collective: 2, part: 3 }
+    }
+
+    fn messages(table: &mut RunTable, run: u64) -> usize {
+        table.get(RunKey(run)).map_or(0, |run| run.messages.len())
+    }
+
+    #[test]
+    fn messages_of_aborted_runs_are_dropped() {
+        let mut table = RunTable::default();
+        let error = Error::cancelled("stop");
+        table.keep(1, id(7), vec![1]);
+        assert_eq!(messages(&mut table, 7), 1);
+        assert!(table.fail(RunKey(7), &error, false).is_some());
+        table.keep(2, id(7), vec![1]);
+        assert_eq!(messages(&mut table, 7), 0);
+        assert!(table.fail(RunKey(7), &error, true).is_none());
+        assert!(table.finish(RunKey(7)).is_some());
+        table.keep(2, id(7), vec![1]);
+        assert!(table.get(RunKey(7)).is_none() && table.fail(RunKey(7), &error, true).is_none());
+        // The end of a run without failure forgets it.
+        table.keep(2, id(8), vec![1]);
+        assert!(table.finish(RunKey(8)).is_some() && table.finish(RunKey(8)).is_none());
+        table.keep(2, id(8), vec![1]);
+        assert_eq!(messages(&mut table, 8), 1);
+    }
+
+    #[test]
+    fn the_number_of_runs_of_other_processes_is_limited() {
+        let mut table = RunTable::default();
+        for run in 0..2 * REMEMBERED as u64 {
+            table.fail(RunKey(run), &Error::cancelled("stop"), true);
+        }
+        assert_eq!(table.runs.len(), REMEMBERED);
+        assert!(table.get(RunKey(REMEMBERED as u64 - 1)).is_none());
+        assert!(table.get(RunKey(REMEMBERED as u64)).is_some_and(|run| run.failure.is_some()));
+    }
+}

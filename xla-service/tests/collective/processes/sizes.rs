@@ -36,7 +36,7 @@ fn sum(ty: ElementType) -> Reduction {
     Reduction::simple(BinaryOp::Add, ty)
 }
 
-/// Numbers of elements on both sides of the limits: 8 KiB in a header, slots of 1 to 512 KiB, pieces of 4 MiB.
+/// Numbers of elements on both sides of the limits: 8 KiB in a header, slots of 1 to 120 KiB, pieces of 4 MiB.
 const COUNTS: [usize; 9] = [0, 1, 2048, 2049, 3000, 131_071, 262_145, 700_001, 1_400_000];
 
 #[test]
