@@ -98,7 +98,7 @@ impl MpiLibrary {
             // SAFETY: MPI libraries may be loaded at any time. Open MPI loads plugins that need its symbols.
             match unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) } {
                 Ok(library) => return MpiLibrary::new(library, &path),
-                Err(error) => failures.push(error.to_string()),
+                Err(error) => failures.push(reason(&error)),
             }
         }
         Err(Error::failed_precondition("MPI cannot be loaded").note(failures.join("\n")).note(format!(
@@ -162,6 +162,11 @@ fn text(store: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
     String::from_utf8_lossy(&text).trim_end_matches('\0').to_string()
 }
 
+/// Returns the message of the loader.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 /// Returns the address of a symbol.
 fn address(library: &Library, name: &str) -> Result<Handle> {
     // SAFETY: the caller does not access the object.
@@ -176,5 +181,5 @@ fn address(library: &Library, name: &str) -> Result<Handle> {
 unsafe fn symbol<T>(library: &Library, name: &str) -> Result<Symbol<T>> {
     // SAFETY: as the caller guarantees.
     unsafe { library.get(name.as_bytes()) }
-        .map_err(|error| Error::failed_precondition(format!("it has no {name}: {error}")))
+        .map_err(|error| Error::failed_precondition(format!("it has no {name}: {}", reason(&error))))
 }

@@ -60,7 +60,7 @@ impl Member {
 
 /// A collective whose members are all in this process, and its tasks.
 #[derive(Debug)]
-pub(super) struct LocalJob {
+pub(in crate::collective) struct LocalJob {
     spec: Arc<CollectiveSpec>,
     arguments: Vec<MemberArguments>,
     memory: Memory,

@@ -27,7 +27,7 @@ mod work;
 pub(super) use clique::Clique;
 pub use engine::InProcess;
 pub(super) use group::{Group, Locations};
-pub(super) use job::{Job, Member, caught, check_arguments, common_spec};
+pub(super) use job::{Job, LocalJob, Member, caught, check_arguments, common_spec};
 pub(super) use memory::{Access, MemberMemory, Memory, Place};
 pub(super) use report::timeout;
 pub(super) use work::Work;

@@ -8,21 +8,28 @@ use super::hub::Hub;
 use super::job::ProcessJob;
 use super::route::Route;
 use super::run_table::LocalMembers;
-use crate::collective::in_process::{Clique, Group};
+use crate::collective::in_process::{Clique, Group, LocalJob};
 use crate::collective::{CliqueKey, CollectiveCall, Communicator};
 
 /// Local members of a group. A failure of theirs is a failure of the run in all processes.
 #[derive(Debug)]
 pub(super) struct ProcessClique {
-    local: Clique<ProcessJob>,
+    local: Box<dyn Communicator>,
     hub: Arc<Hub>,
 }
 
 impl ProcessClique {
     pub fn new(hub: &Arc<Hub>, key: &CliqueKey) -> Result<ProcessClique> {
         let route = Route::new(hub, key)?;
-        let group = Group { key: key.clone(), ranks: route.local().to_vec(), locations: Some(hub.clone()) };
-        Ok(ProcessClique { local: Clique::new(group, hub.timeouts, Arc::new(route)), hub: hub.clone() })
+        let is_local = route.others().next().is_none();
+        let local: Box<dyn Communicator> = match is_local {
+            true => Box::new(Clique::<LocalJob>::new(Group::of(key.clone()), hub.timeouts, ())),
+            false => {
+                let group = Group { key: key.clone(), ranks: route.local().to_vec(), locations: Some(hub.clone()) };
+                Box::new(Clique::<ProcessJob>::new(group, hub.timeouts, Arc::new(route)))
+            }
+        };
+        Ok(ProcessClique { local, hub: hub.clone() })
     }
 }
 
