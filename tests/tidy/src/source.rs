@@ -18,6 +18,7 @@ const DOCUMENTED: &[&str] = &[
     "xla-build",
     "xla-cpu-runtime",
     "xla-ffi",
+    "xla-mpi",
     "xla-hlo",
     "xla-passes",
     "xla-pjrt",

@@ -8,7 +8,7 @@ use xla_hlo::{ElementType, Error, Result};
 use xla_service::collective::{CollectiveRun, CollectiveSpec, Operation, Part, RunKey, Timeouts};
 
 use crate::job::{Job, PROCESSES};
-use crate::support::{Member, execute_member, instruction, key};
+use crate::support::{Member, PROMPT, execute_member, instruction, key};
 
 const SHORT: Timeouts = Timeouts { warn: Duration::from_millis(500), end: Duration::from_secs(2) };
 
@@ -41,7 +41,7 @@ pub fn stuck() -> Result<()> {
     }
     let result = gather(&job, RunKey(2), 100_000);
     let waited = start.elapsed();
-    if waited > SHORT.end + Duration::from_secs(1) {
+    if waited > SHORT.end + PROMPT {
         return Err(Error::internal(format!("waited {waited:?}")));
     }
     if job.rank == 0 {
@@ -83,7 +83,7 @@ pub fn abort() -> Result<()> {
     };
     let result = run.device(job.rank, program);
     let waited = start.elapsed();
-    if waited > Duration::from_millis(1500) {
+    if waited > PROMPT {
         return Err(Error::internal(format!("the abort took {waited:?}")));
     }
     if job.rank == 0 {

@@ -4,7 +4,7 @@
 //! agree DEVICES  random collectives over processes with this number of devices each equal the evaluator's
 //! stuck          process 1 does not arrive: the others end with an error that names it
 //! frozen         process 1 is stopped by the system: the others end with an error that names it
-//! abort          a failure in process 1 ends the others within a second
+//! abort          a failure in process 1 ends the others long before the time-out
 //! killed         process 1 kills itself: the others end
 //! measure        times of all-reduces
 //! ```
