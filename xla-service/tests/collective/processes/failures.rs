@@ -9,12 +9,12 @@ use xla_hlo::{ElementType, Error, Result};
 use xla_service::CancelToken;
 use xla_service::collective::processes::{InMemory, Processes};
 use xla_service::collective::{
-    CollectiveEngine, CollectiveSpec, Operation, Part, Reducer, Reduction, RunKey, Timeouts,
+    CollectiveEngine, CollectiveRun, CollectiveSpec, Operation, Part, Reducer, Reduction, RunKey, Timeouts,
 };
 
 use super::cluster::Cluster;
 use crate::failures::{all_reduce, barrier, sum, wait};
-use crate::support::{Member, PROMPT, Random, execute_member, key, on_threads};
+use crate::support::{Member, PROMPT, Random, execute_member, instruction, key, on_threads};
 
 const SHORT: Timeouts = Timeouts { warn: Duration::from_millis(100), end: Duration::from_millis(400) };
 
@@ -198,4 +198,23 @@ fn unknown_devices_and_processes_are_errors() {
     Processes::new(shared.clone(), [(0, 0)].into(), Timeouts::default()).unwrap();
     let second = Processes::new(shared, [(0, 0)].into(), Timeouts::default()).unwrap_err();
     assert_eq!(second.to_string(), "a transport has two engines");
+}
+
+#[test]
+fn runs_name_devices_by_global_id() {
+    let cluster = &cluster(&[0, 1, 1, 0], Timeouts::default());
+    // Logical device 0 is device 2 of process 1, logical device 1 is device 3 of process 0.
+    let (key, engines) = (RunKey::next(), cluster.engines.clone());
+    let run = |engine: usize| {
+        let engine: Arc<dyn CollectiveEngine> = engines[engine].clone();
+        CollectiveRun::new(engine, key).on_devices([2, 3].into())
+    };
+    let runs = [run(1), run(0)];
+    on_threads(2, |logical| {
+        let clique = runs[logical].clique(&instruction(), &[0, 1].into()).unwrap();
+        assert_eq!(clique.key().devices(), [2, 3]);
+        wait(&*clique, logical, &CancelToken::never()).unwrap();
+    });
+    let error = runs[0].clique(&instruction(), &[0, 2].into()).unwrap_err();
+    assert_eq!(error.to_string(), "internal error: %collective.1 names device 2 of a run over 2 devices");
 }
