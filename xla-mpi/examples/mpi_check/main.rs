@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! agree DEVICES  random collectives over processes with this number of devices each equal the evaluator's
+//! large DEVICES  collectives on large arrays equal the results in one process
 //! stuck          process 1 does not arrive: the others end with an error that names it
 //! frozen         process 1 is stopped by the system: the others end with an error that names it
 //! abort          a failure in process 1 ends the others long before the time-out
@@ -20,6 +21,7 @@ mod support;
 mod agree;
 mod failures;
 mod job;
+mod large;
 mod measure;
 
 use std::process::ExitCode;
@@ -31,12 +33,15 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
         ["agree", devices] => agree::run(devices.parse().unwrap_or(1)),
+        ["large", devices] => large::run(devices.parse().unwrap_or(1)),
         ["stuck"] => failures::stuck(),
         ["frozen"] => failures::frozen(),
         ["abort"] => failures::abort(),
         ["killed"] => failures::killed(),
         ["measure"] => measure::run(),
-        _ => Err(Error::invalid_argument("usage: mpi_check agree DEVICES | stuck | frozen | abort | killed | measure")),
+        _ => Err(Error::invalid_argument(
+            "usage: mpi_check agree DEVICES | large DEVICES | stuck | frozen | abort | killed | measure",
+        )),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
