@@ -34,6 +34,8 @@ mod kinds;
 #[cfg(target_arch = "x86_64")]
 #[path = "suite/loops.rs"]
 mod loops;
+#[path = "suite/manifest.rs"]
+mod manifest;
 #[path = "suite/masked.rs"]
 mod masked;
 #[path = "suite/outlined.rs"]

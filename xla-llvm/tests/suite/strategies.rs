@@ -12,6 +12,7 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel, strategies};
 use xla_llvm::target::Target;
 
+pub use crate::manifest::described;
 use crate::programs::sort_of_many;
 
 /// Processors with vectors of 128, 256 and 512 bits.
@@ -67,19 +68,6 @@ pub fn emitted_with(case: &str, module: &Module, target: &Target, options: EmitO
     // The text before the first function contains the target.
     let ir = ir.split_once("define").map_or(String::new(), |(_, body)| format!("define{body}"));
     (kernel, ir)
-}
-
-/// Describes the strategy of a kernel and its launch: work items, threads of each, memory and cost.
-pub fn described(kernel: &Kernel) -> String {
-    let Kernel { work_items, block, shared_bytes, scratch_bytes, work, strategy, .. } = kernel;
-    let mut text = format!("{strategy}; {work_items} work items");
-    block.iter().for_each(|threads| text += &format!(" of {threads} threads"));
-    for (bytes, memory) in [(shared_bytes, "shared"), (scratch_bytes, "scratch")] {
-        if *bytes > 0 {
-            text += &format!(", {bytes} bytes of {memory} memory");
-        }
-    }
-    text + &format!(", work {work:.0}")
 }
 
 #[test]

@@ -1,0 +1,314 @@
+//! Manifest of generated code: kernels of the repository's programs for several targets, one line for each, with its
+//! strategy, its launch and a hash of its LLVM IR. `tests/suite/snapshots/*-manifest-TARGET.snap`.
+//!
+//! A refactoring leaves the manifest unchanged. For an optimization, the diff names the programs whose code changes;
+//! `cargo insta accept` accepts it. The test emits LLVM IR only, so it takes milliseconds for each kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use inkwell::context::Context;
+use xla_hlo::ops::Op;
+use xla_hlo::text::parse_module;
+use xla_hlo::{CompId, ElementType, InstrId, Module, Opcode, Result, VerifiedModule};
+use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::fused::{
+    ATTENTION_BACKWARD_HEADS, ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, KERNEL_KINDS, Kernel,
+    KernelKind, KernelSource, SmallMatrixPlan, TopKPlan, emit_kernel, has_fft_kernel, is_kernel_root,
+    is_scalar_computation,
+};
+use xla_llvm::target::{CodeGenerators, Target, TargetSpec};
+use xla_passes::analysis::element_order::key_of_comparator;
+use xla_passes::{
+    AttentionProfile, DotProfile, EpilogueProfile, FusionProfile, HeadSizes, PassContext, TargetProfile, TopKProfile,
+    stages,
+};
+
+/// Folders of programs, relative to the root of the repository.
+const FOLDERS: [&str; 9] = [
+    "backend-cpu/tests/agrees_with_interpreter/programs",
+    "backend-gpu-nvptx/tests/agrees",
+    "backend-gpu-nvptx/tests/agrees/programs",
+    "backend-gpu-nvptx/tests/ptx/programs",
+    "tests/conformance/idioms",
+    "tests/conformance/programs",
+    "tests/conformance/programs/kernels",
+    "tests/regressions",
+    "xla-llvm/tests/data",
+];
+
+/// Maximum number of bytes of a program, so that the test stays fast.
+const MOST_BYTES: usize = 8 << 10;
+
+/// Rows and columns of idioms: several vectors and a part of one.
+const ROWS: usize = 37;
+const COLS: usize = 201;
+
+/// Returns the programs, by folder and name.
+fn programs() -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut folders: Vec<PathBuf> = FOLDERS.iter().map(|folder| root.join(folder)).collect();
+    let mut programs = BTreeMap::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_data = folder.ends_with("xla-llvm/tests/data");
+            if path.is_dir() && is_data {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "hlo") {
+                let name = path.strip_prefix(&root).unwrap().with_extension("").display().to_string();
+                let text = filled_in(&name, &std::fs::read_to_string(&path).unwrap());
+                programs.insert(name, text);
+            }
+        }
+    }
+    programs.retain(|_, text| text.len() <= MOST_BYTES);
+    programs
+}
+
+/// Replaces the parameters of an idiom's template, as the conformance kit does.
+fn filled_in(name: &str, text: &str) -> String {
+    let ty = match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+        Some("narrow") => "bf16",
+        Some("integer") => "s32",
+        _ => "f32",
+    };
+    let sizes = [
+        ("@rows", ROWS),
+        ("@cols", COLS),
+        ("@last", COLS - 1),
+        ("@next", COLS + 1),
+        ("@after", COLS + 2),
+        ("@double", 2 * COLS),
+        ("@half", COLS.div_ceil(2)),
+    ];
+    let text = text.replace("@type", ty);
+    sizes.iter().fold(text, |text, (token, size)| text.replace(token, &size.to_string()))
+}
+
+/// Returns the profile of a target for the passes: of a CPU, or of a GPU.
+fn profile(target: &Target) -> TargetProfile {
+    let types = || ElementType::ALL.iter().copied();
+    let epilogues = EpilogueProfile::contractions(types(), 1 << 14);
+    let fusion = FusionProfile { epilogues, ..FusionProfile::reductions() };
+    let generic = TargetProfile::generic();
+    if target.simt().is_none() {
+        let vector_bytes = (target.abilities().vector_bits as usize / 8).max(4);
+        let dot = DotProfile { right_rows: true, ..generic.dot };
+        return TargetProfile { vector_bytes, threads: 8, fusion, dot, ..generic };
+    }
+    let sizes = |heads: [(usize, usize, usize); 2]| {
+        BTreeMap::from(heads.map(|(bytes, step, most)| (bytes, HeadSizes { step, most })))
+    };
+    let attention = AttentionProfile {
+        types: BTreeSet::from([ElementType::F16, ElementType::BF16, ElementType::F32]),
+        head_sizes: sizes(ATTENTION_HEADS),
+        sum_head_sizes: sizes(ATTENTION_BACKWARD_HEADS),
+        least_queries: 16,
+        least_keys: 64,
+        few_queries: ATTENTION_DECODE_QUERIES,
+        tile: ATTENTION_ROWS,
+        few_keys: 1024,
+        excess_precision: false,
+    };
+    TargetProfile {
+        threads: target.multiprocessors() as usize,
+        launch_seconds: 3e-6,
+        splits_any_reduction: true,
+        fusion: FusionProfile { attention, horizontal_bytes: 1 << 20, ..fusion },
+        lacks: BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::Fft]),
+        top_k: TopKProfile { most: TopKPlan::MOST, elements: types().filter(|&ty| TopKPlan::takes(ty)).collect() },
+        small_matrices: types().filter_map(|ty| Some((ty, SmallMatrixPlan::most_rows(ty)?))).collect(),
+        ..generic
+    }
+}
+
+/// Returns the computations that run instruction by instruction: the entry, bodies of loops, branches.
+fn sequences(module: &Module) -> Vec<CompId> {
+    let mut found = vec![module.entry_id()];
+    let mut next = 0;
+    while let Some(&computation) = found.get(next) {
+        for (_, instruction) in module[computation].iter() {
+            let called = match instruction.op() {
+                Op::While(op) => vec![op.condition, op.body],
+                Op::Conditional(op) => op.branches.clone(),
+                _ => Vec::new(),
+            };
+            called.into_iter().for_each(|id| {
+                if !found.contains(&id) {
+                    found.push(id)
+                }
+            });
+        }
+        next += 1;
+    }
+    found
+}
+
+/// Returns the source of an instruction's kernel; `None` if it is not a kernel of a CPU.
+fn vector_source<'m>(module: &'m Module, computation: CompId, id: InstrId) -> Option<KernelSource<'m>> {
+    let graph = &module[computation];
+    let mut source = match graph[id].op() {
+        Op::Fusion(fusion) => KernelSource::of_computation(module, fusion.computation, |_| false)?,
+        Op::Sort(op) if !has_kernel(module, op.computation) => return None,
+        Op::Scatter(op) if !is_scalar_computation(module, op.computation) => return None,
+        Op::Fft(op) if !has_fft_kernel(op) => return None,
+        Op::Sort(_) | Op::Scatter(_) | Op::Fft(_) | Op::TopK(_) => KernelSource::of_operation(module, computation, id),
+        _ if is_kernel_root(module, graph, id) => KernelSource::of_operation(module, computation, id),
+        _ => return None,
+    };
+    source.in_place |= matches!(source.instruction().op(), Op::DynamicUpdateSlice(_));
+    let graph = &module[source.computation];
+    let is_static = |&id: &InstrId| graph[id].shape().as_array().is_some_and(|shape| shape.is_static());
+    source.inputs.iter().all(is_static).then_some(source)
+}
+
+fn has_kernel(module: &Module, comparator: CompId) -> bool {
+    key_of_comparator(module, comparator).is_some() || is_scalar_computation(module, comparator)
+}
+
+/// Returns the source of an instruction's plan on a GPU: its fusion, or the instruction by itself.
+fn thread_source(module: &Module, computation: CompId, id: InstrId) -> KernelSource<'_> {
+    let fusion = match module[computation][id].op() {
+        Op::Fusion(fusion) => KernelSource::of_computation(module, fusion.computation, |_| false),
+        _ => None,
+    };
+    let mut source = fusion.unwrap_or_else(|| KernelSource::of_operation(module, computation, id));
+    source.in_place |= matches!(source.instruction().op(), Op::DynamicUpdateSlice(_));
+    source
+}
+
+/// Describes the strategy of a kernel and its launch: work items, threads of each, memory and cost.
+pub fn described(kernel: &Kernel) -> String {
+    let Kernel { work_items, block, shared_bytes, scratch_bytes, work, strategy, .. } = kernel;
+    let mut text = format!("{strategy}; {work_items} work items");
+    block.iter().for_each(|threads| text += &format!(" of {threads} threads"));
+    for (bytes, memory) in [(shared_bytes, "shared"), (scratch_bytes, "scratch")] {
+        if *bytes > 0 {
+            text += &format!(", {bytes} bytes of {memory} memory");
+        }
+    }
+    text + &format!(", work {work:.0}")
+}
+
+/// Emits one kernel by `emit` into a module of its own. Returns the hash of its LLVM IR, its strategy and its launch.
+fn line(target: &Target, emit: impl Fn(&Emitter<'_>) -> Result<Kernel>) -> String {
+    let context = Context::create();
+    let options = EmitOptions { threads: if target.simt().is_some() { 1 } else { 8 }, ..EmitOptions::default() };
+    let emitter = Emitter::new(&context, "kernels", target, options);
+    let emitted = emit(&emitter).and_then(|kernel| Ok((kernel, emitter.finish()?.print_to_string().to_string())));
+    match emitted {
+        Ok((kernel, ir)) => format!("{:016x} {}", hash(&ir), described(&kernel)),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+/// Returns the 64-bit FNV-1a hash of the functions of a module: the text in front of them contains the target.
+fn hash(ir: &str) -> u64 {
+    let functions = ir.split_once("define").map_or(ir, |(_, functions)| functions);
+    functions.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Appends the kernels of an instruction and, for plans of several launches, the commands and scratch memories.
+fn add_kernels(table: &mut String, target: &Target, (module, computation, id): (&Module, CompId, InstrId)) {
+    if target.simt().is_none() {
+        if let Some(source) = vector_source(module, computation, id) {
+            writeln!(table, "  {}", line(target, |emitter| emit_kernel(emitter, &source, "kernel"))).unwrap();
+        }
+        return;
+    }
+    let source = thread_source(module, computation, id);
+    let Some(plan) = KernelKind::first_plan(KERNEL_KINDS, &source, target) else { return };
+    for code in &plan.codes {
+        writeln!(table, "  {}", line(target, |emitter| code.emit(emitter, "kernel"))).unwrap();
+    }
+    if plan.commands.len() > 1 || !plan.scratch.is_empty() || plan.rng_delta.is_some() {
+        let commands = hash(&format!("{:?}", plan.commands));
+        let (count, scratch, delta) = (plan.commands.len(), &plan.scratch, plan.rng_delta);
+        writeln!(table, "    {count} commands {commands:016x}, scratch {scratch:?}, random numbers {delta:?}").unwrap();
+    }
+}
+
+/// Compiles all programs for a target up to the LLVM IR of their kernels.
+fn manifest(target: &Target) -> String {
+    let profile = profile(target);
+    let mut table = String::new();
+    for (name, text) in programs() {
+        writeln!(table, "{name}").unwrap();
+        let optimized = parse_module(&text).and_then(VerifiedModule::new).and_then(|module| {
+            let mut module = Module::clone(&module);
+            stages::standard(&profile).run(&mut module, &PassContext::new(&profile)).map(|_| module)
+        });
+        let module = match optimized {
+            Ok(module) => module,
+            Err(error) => {
+                writeln!(table, "  error: {}", error.to_string().lines().next().unwrap_or_default()).unwrap();
+                continue;
+            }
+        };
+        for computation in sequences(&module) {
+            for (id, instruction) in module[computation].iter() {
+                let is_code = !matches!(
+                    instruction.op(),
+                    Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::Bitcast(_)
+                );
+                if is_code {
+                    add_kernels(&mut table, target, (&module, computation, id));
+                }
+            }
+        }
+    }
+    table
+}
+
+/// Compares the manifest of a target with its snapshot.
+fn check(name: &str, target: Result<Target>) {
+    insta::assert_snapshot!(format!("manifest-{name}"), manifest(&target.unwrap()));
+}
+
+/// Returns a CPU by its triple and LLVM's name of the processor, on any machine.
+fn cpu(triple: &str, cpu: &str) -> Result<Target> {
+    let spec = TargetSpec { triple: Some(triple.to_string()), cpu: Some(cpu.to_string()), ..TargetSpec::default() };
+    Target::of(&spec, CodeGenerators::all())
+}
+
+#[test]
+fn x86_64() {
+    check("x86-64", cpu("x86_64-unknown-linux-gnu", "x86-64"));
+}
+
+#[test]
+fn x86_64_v3() {
+    check("x86-64-v3", cpu("x86_64-unknown-linux-gnu", "x86-64-v3"));
+}
+
+#[test]
+fn x86_64_v4() {
+    check("x86-64-v4", cpu("x86_64-unknown-linux-gnu", "x86-64-v4"));
+}
+
+#[test]
+fn aarch64() {
+    check("aarch64", cpu("aarch64-unknown-linux-gnu", "generic"));
+}
+
+#[test]
+fn sm_70() {
+    check("sm_70", Target::nvptx("sm_70"));
+}
+
+#[test]
+fn sm_80() {
+    check("sm_80", Target::nvptx("sm_80"));
+}
+
+#[test]
+fn sm_90a() {
+    check("sm_90a", Target::nvptx("sm_90a"));
+}
+
+#[test]
+fn sm_100a() {
+    check("sm_100a", Target::nvptx("sm_100a"));
+}
