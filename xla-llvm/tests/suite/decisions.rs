@@ -8,12 +8,14 @@ use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 
 use crate::contractions::dot;
-use crate::strategies::{described, emitted, emitted_with};
+use crate::manifest::described_with_code;
+use crate::strategies::{emitted, emitted_with};
 
 /// Appends the strategies and launches of a program on GPUs without and with wgmma, on one line if they are equal.
 fn of_threads(table: &mut String, name: &str, text: &str) {
     let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let strategies = ["sm_90", "sm_90a"].map(|cpu| described(&emitted(name, &module, &Target::nvptx(cpu).unwrap()).0));
+    let strategies =
+        ["sm_90", "sm_90a"].map(|cpu| described_with_code(&emitted(name, &module, &Target::nvptx(cpu).unwrap())));
     let [first, second] = &strategies;
     writeln!(table, "{name}\n  {first}").unwrap();
     if first != second {
@@ -89,7 +91,7 @@ fn register_tiles() {
             let module = parse_module(&dot(letters, &[('m', m), ('k', k), ('n', n)], types)).unwrap();
             let of = |threads| {
                 let options = EmitOptions { threads, ..EmitOptions::default() };
-                described(&emitted_with("", &module, &Target::whole("x86-64-v3").unwrap(), options).0)
+                described_with_code(&emitted_with("", &module, &Target::whole("x86-64-v3").unwrap(), options))
             };
             writeln!(table, "{letters} of {}, {m} x {k} x {n}\n  {}\n  {}", types[0], of(1), of(8)).unwrap();
         }
@@ -195,8 +197,8 @@ fn values_kept_of_rows() {
     for (name, body) in [("costly", costly), ("cheap", cheap), ("wanted once", once), ("two", two)] {
         for extent in [100, 16_384, 16_385, 32_768, 32_769] {
             let text = program(&format!("x = f32[4,$N] parameter(0) {body}").replace("$N", &extent.to_string()));
-            let (kernel, _) = emitted(name, &parse_module(&text).unwrap(), &Target::whole("x86-64-v3").unwrap());
-            writeln!(table, "{name}, rows of {extent}\n  {}", described(&kernel)).unwrap();
+            let kernel = emitted(name, &parse_module(&text).unwrap(), &Target::whole("x86-64-v3").unwrap());
+            writeln!(table, "{name}, rows of {extent}\n  {}", described_with_code(&kernel)).unwrap();
         }
     }
     insta::assert_snapshot!("row-decisions", table);
@@ -221,8 +223,8 @@ fn work_items_of_shared_loops() {
         for extent in [7, 64, 4096, 4097, 100_000] {
             let module = parse_module(&program(body).replace("$N", &extent.to_string())).unwrap();
             let options = EmitOptions { threads: 8, ..EmitOptions::default() };
-            let (kernel, _) = emitted_with("", &module, &Target::whole("x86-64-v3").unwrap(), options);
-            writeln!(table, "  {extent}: {}", described(&kernel)).unwrap();
+            let kernel = emitted_with("", &module, &Target::whole("x86-64-v3").unwrap(), options);
+            writeln!(table, "  {extent}: {}", described_with_code(&kernel)).unwrap();
         }
     }
     insta::assert_snapshot!("work-item-decisions", table);
@@ -254,9 +256,9 @@ fn costs() {
          ROOT r = f32[1,7,7,4] convolution(x, y), window={size=3x3}, dim_labels=b01f_01io->b01f",
     ] {
         let text = program(body);
-        let (kernel, _) = emitted("", &parse_module(&text).unwrap(), &Target::whole("x86-64").unwrap());
+        let kernel = emitted("", &parse_module(&text).unwrap(), &Target::whole("x86-64").unwrap());
         let root = body.split("ROOT").last().unwrap().trim();
-        writeln!(table, "{root}\n  work {:.1}", kernel.work).unwrap();
+        writeln!(table, "{root}\n  work {:.1}", kernel.0.work).unwrap();
     }
     insta::assert_snapshot!("cost-decisions", table);
 }
@@ -329,8 +331,8 @@ fn radices_of_transforms() {
         let module = parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         writeln!(table, "{}", text.lines().find_map(|line| line.trim().strip_prefix("ROOT y = ")).unwrap()).unwrap();
         for cpu in ["x86-64", "x86-64-v3", "x86-64-v4"] {
-            let (kernel, _) = emitted("fft", &module, &Target::whole(cpu).unwrap());
-            writeln!(table, "  {cpu:10} {}", described(&kernel)).unwrap();
+            let kernel = emitted("fft", &module, &Target::whole(cpu).unwrap());
+            writeln!(table, "  {cpu:10} {}", described_with_code(&kernel)).unwrap();
         }
     }
     insta::assert_snapshot!("transform-decisions", table);

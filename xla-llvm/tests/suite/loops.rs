@@ -8,7 +8,8 @@ use xla_hlo::text::parse_module;
 use xla_llvm::fused::{BlockLoop, BlockPhase, BlockRounds, KernelSource, PhaseWork};
 use xla_llvm::target::Target;
 
-use crate::strategies::{described, emitted};
+use crate::manifest::described_with_code;
+use crate::strategies::emitted;
 
 /// Returns the program of an entry's body, with a sum.
 fn program(body: &str) -> Module {
@@ -22,7 +23,7 @@ fn program(body: &str) -> Module {
 
 /// Returns the strategy and the launch of a program on a processor with vectors of 256 bits.
 fn loops(body: &str) -> String {
-    described(&emitted("", &program(body), &Target::whole("x86-64-v3").unwrap()).0)
+    described_with_code(&emitted("", &program(body), &Target::whole("x86-64-v3").unwrap()))
 }
 
 /// Returns the LLVM IR of a program.
@@ -166,7 +167,7 @@ fn matmuls_of_several_results() {
         let module = program(&format!("{operands} {results}"));
         writeln!(table, "{results}").unwrap();
         for target in [Target::whole("x86-64-v3"), Target::nvptx("sm_90")] {
-            writeln!(table, "  {}", described(&emitted("", &module, &target.unwrap()).0)).unwrap();
+            writeln!(table, "  {}", described_with_code(&emitted("", &module, &target.unwrap()))).unwrap();
         }
     }
     insta::assert_snapshot!("matmul-loops", table);
@@ -183,8 +184,8 @@ fn transposes_of_many_arrays() {
         };
         let arrays: String = (0..count).map(array).collect();
         let body = format!("{arrays} ROOT r = $ negate(s{})", count - 1).replace('$', &format!("{ty}[96,64]"));
-        let (kernel, _) = emitted("", &program(&body), &Target::nvptx("sm_90").unwrap());
-        writeln!(table, "{count} of {ty}\n  {}", described(&kernel)).unwrap();
+        let kernel = emitted("", &program(&body), &Target::nvptx("sm_90").unwrap());
+        writeln!(table, "{count} of {ty}\n  {}", described_with_code(&kernel)).unwrap();
     }
     insta::assert_snapshot!("transpose-loops", table);
 }

@@ -15,7 +15,7 @@ use xla_hlo::{CompId, ElementType, InstrId, Module, Opcode, Result, VerifiedModu
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{
     ATTENTION_BACKWARD_HEADS, ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, KERNEL_KINDS, Kernel,
-    KernelKind, KernelSource, SmallMatrixPlan, TopKPlan, emit_kernel, has_fft_kernel, is_kernel_root,
+    KernelKind, KernelPlan, KernelSource, SmallMatrixPlan, TopKPlan, emit_kernel, has_fft_kernel, is_kernel_root,
     is_scalar_computation,
 };
 use xla_llvm::target::{CodeGenerators, Target, TargetSpec};
@@ -179,8 +179,13 @@ fn thread_source(module: &Module, computation: CompId, id: InstrId) -> KernelSou
     source
 }
 
+/// Describes a kernel and its LLVM IR: strategy, launch and hash.
+pub fn described_with_code((kernel, ir): &(Kernel, String)) -> String {
+    format!("{}, code {:016x}", described(kernel), hash(ir))
+}
+
 /// Describes the strategy of a kernel and its launch: work items, threads of each, memory and cost.
-pub fn described(kernel: &Kernel) -> String {
+fn described(kernel: &Kernel) -> String {
     let Kernel { work_items, block, shared_bytes, scratch_bytes, work, strategy, .. } = kernel;
     let mut text = format!("{strategy}; {work_items} work items");
     block.iter().for_each(|threads| text += &format!(" of {threads} threads"));
@@ -204,10 +209,12 @@ fn line(target: &Target, emit: impl Fn(&Emitter<'_>) -> Result<Kernel>) -> Strin
     }
 }
 
-/// Returns the 64-bit FNV-1a hash of the functions of a module: the text in front of them contains the target.
+/// Returns the 64-bit FNV-1a hash of a module's functions and their attributes, except the target's name.
 fn hash(ir: &str) -> u64 {
     let functions = ir.split_once("define").map_or(ir, |(_, functions)| functions);
-    functions.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    let words = functions.split_inclusive([' ', '\n']).filter(|word| !word.starts_with("\"target-"));
+    let bytes = words.flat_map(str::bytes);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Appends the kernels of an instruction and, for plans of several launches, the commands and scratch memories.
@@ -218,8 +225,12 @@ fn add_kernels(table: &mut String, target: &Target, (module, computation, id): (
         }
         return;
     }
-    let source = thread_source(module, computation, id);
-    let Some(plan) = KernelKind::first_plan(KERNEL_KINDS, &source, target) else { return };
+    add_plan(table, target, &thread_source(module, computation, id));
+}
+
+/// Appends the kernels of a GPU's plan for a source.
+fn add_plan(table: &mut String, target: &Target, source: &KernelSource<'_>) {
+    let Some(plan) = KernelKind::first_plan(KERNEL_KINDS, source, target) else { return };
     for code in &plan.codes {
         writeln!(table, "  {}", line(target, |emitter| code.emit(emitter, "kernel"))).unwrap();
     }
@@ -230,12 +241,29 @@ fn add_kernels(table: &mut String, target: &Target, (module, computation, id): (
     }
 }
 
+/// Appends the entry of a program of this crate: each is one kernel of a GPU, or one plan.
+fn add_entry(table: &mut String, target: &Target, module: &Module) {
+    let (entry, root) = (module.entry_id(), module.entry().root());
+    let fusion = KernelSource::of_computation(module, entry, |_| false);
+    add_plan(table, target, &fusion.unwrap_or_else(|| thread_source(module, entry, root)));
+}
+
+/// Emits the phases of a plan, each into a module of its own. Returns the hashes of their LLVM IR.
+pub fn codes_of_plan<P: KernelPlan>(plan: &P, source: &KernelSource<'_>, target: &Target) -> String {
+    let phases = plan.phases().into_iter();
+    let code = |phase| line(target, |emitter| plan.emit(source, phase, emitter, "kernel"));
+    phases.map(|phase| format!("  {}\n", code(phase))).collect()
+}
+
 /// Compiles all programs for a target up to the LLVM IR of their kernels.
 fn manifest(target: &Target) -> String {
     let profile = profile(target);
     let mut table = String::new();
     for (name, text) in programs() {
         writeln!(table, "{name}").unwrap();
+        if target.simt().is_some() && name.starts_with("xla-llvm/") {
+            add_entry(&mut table, target, &parse_module(&text).unwrap());
+        }
         let optimized = parse_module(&text).and_then(VerifiedModule::new).and_then(|module| {
             let mut module = Module::clone(&module);
             stages::standard(&profile).run(&mut module, &PassContext::new(&profile)).map(|_| module)

@@ -12,6 +12,7 @@ use xla_llvm::fused::{
 use xla_llvm::target::Target;
 
 use crate::contractions::dot;
+use crate::manifest::codes_of_plan;
 
 /// Returns the program of an entry computation's body, with a sum, a comparator of pairs and a combiner of writes.
 fn program(ty: &str, body: &str) -> Module {
@@ -110,6 +111,7 @@ fn scans() {
         let Some(plan) = ScanPlan::new(&source, &gpu()) else { continue };
         let (words, bytes) = (words(&plan, &source), plan.scratch_bytes());
         writeln!(table, "  {plan:?}\n  {words:?} words, exchanged bytes: {:?}", bytes.first()).unwrap();
+        table += &codes_of_plan(&plan, &source, &gpu());
     }
     insta::assert_snapshot!("scan-plans", table);
 }
@@ -136,6 +138,7 @@ fn top_k() {
         writeln!(table, "{k} of {ty}[{rows},{length}]").unwrap();
         let Some(plan) = TopKPlan::new(&operation(&module), &gpu()) else { continue };
         writeln!(table, "  {:?}, bytes of items: {:?}", plan.phases(), plan.scratch_bytes().first()).unwrap();
+        table += &codes_of_plan(&plan, &operation(&module), &gpu());
     }
     insta::assert_snapshot!("top-k-plans", table);
 }
@@ -177,12 +180,14 @@ fn sorts() {
             let (merges, bytes) = (numbers(&plan, &source, SortPhase::Merge), plan.scratch_bytes());
             let of_phases = words(&plan, &source);
             writeln!(table, "  merges of {merges:?}, {of_phases:?} words, bytes of arrays: {bytes:?}").unwrap();
+            table += &codes_of_plan(&plan, &source, &gpu());
             let Some(radix) = RadixSortPlan::new(&source, &gpu()) else { continue };
             let (digits, words) = (numbers(&radix, &source, RadixPhase::Count), words(&radix, &source));
             let scratch = radix.scratch_bytes();
             let (bytes, counts) = scratch.split_at(scratch.len() - 2);
             writeln!(table, "  digits {digits:?}, {words:?} words, bytes of arrays: {bytes:?}, of counts: {counts:?}")
                 .unwrap();
+            table += &codes_of_plan(&radix, &source, &gpu());
         }
     }
     insta::assert_snapshot!("sort-plans", table);
@@ -253,6 +258,7 @@ fn sums_in_parts() {
         let Some(plan) = SplitK::new(&source, &gpu()) else { continue };
         let (words, bytes) = (words(&plan, &source), plan.scratch_bytes());
         writeln!(table, "  {plan:?}\n  {words:?} words, bytes of parts: {}", bytes[0]).unwrap();
+        table += &codes_of_plan(&plan, &source, &gpu());
     }
     insta::assert_snapshot!("split-k-plans", table);
 }
@@ -320,6 +326,7 @@ fn attentions_of_few_queries() {
             let Some(plan) = AttentionDecode::new(&source, &gpu()) else { continue };
             let (words, bytes) = (words(&plan, &source), plan.scratch_bytes());
             writeln!(table, "  {plan}; {words:?} words, bytes of parts: {:?}", bytes.first()).unwrap();
+            table += &codes_of_plan(&plan, &source, &gpu());
         }
     }
     insta::assert_snapshot!("attention-decode-plans", table);
@@ -351,6 +358,7 @@ fn scatters() {
         let (phases, words, bytes) = (plan.phases(), words(&plan, &source), plan.scratch_bytes());
         let merges = numbers(&plan, &source, ScatterPhase::Sort(SortPhase::Merge)).len();
         writeln!(table, "  {phases:?}, {words:?} words, scratch bytes: {bytes:?}, merges of keys: {merges}").unwrap();
+        table += &codes_of_plan(&plan, &source, &gpu());
     }
     insta::assert_snapshot!("scatter-plans", table);
 }

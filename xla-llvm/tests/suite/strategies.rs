@@ -12,7 +12,7 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel, strategies};
 use xla_llvm::target::Target;
 
-pub use crate::manifest::described;
+use crate::manifest::described_with_code;
 use crate::programs::sort_of_many;
 
 /// Processors with vectors of 128, 256 and 512 bits.
@@ -83,9 +83,9 @@ fn every_strategy_is_chosen() {
         let threads = if alone { &THREADS[..0] } else { &THREADS };
         for cpu in vectors.iter().chain(threads).copied() {
             let target = if THREADS.contains(&cpu) { Target::nvptx(cpu) } else { Target::whole(cpu) };
-            let (kernel, _) = emitted(&case, &module, &target.unwrap());
-            names.extend(kernel.strategy.split(' ').next().map(str::to_string));
-            writeln!(table, "  {cpu:10} {}", described(&kernel)).unwrap();
+            let kernel = emitted(&case, &module, &target.unwrap());
+            names.extend(kernel.0.strategy.split(' ').next().map(str::to_string));
+            writeln!(table, "  {cpu:10} {}", described_with_code(&kernel)).unwrap();
         }
     }
     insta::assert_snapshot!("strategies", table);
