@@ -2,7 +2,8 @@
 //! strategy, its launch and a hash of its LLVM IR. `tests/suite/snapshots/*-manifest-TARGET.snap`.
 //!
 //! A refactoring leaves the manifest unchanged. For an optimization, the diff names the programs whose code changes;
-//! `cargo insta accept` accepts it. The test emits LLVM IR only, so it takes milliseconds for each kernel.
+//! `cargo insta accept` accepts it. The test emits LLVM IR only, so it takes milliseconds for each kernel. A mechanism
+//! that no program reaches gets a program in `tests/data/manifest`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
