@@ -39,7 +39,11 @@ fn loaded(
     program: &LoadedExecutable,
     options: Options,
 ) -> Result<Handle<kinds::LoadedExecutable>, Status> {
-    let devices = options.devices()?;
+    let topology = client.service.topology();
+    let devices = match topology.processes() > 1 && !options.has_devices() {
+        true => topology.default_assignment(program.device_ids().len()),
+        false => options.devices()?,
+    };
     let program = program.on_devices(&devices)?;
     let platform = client.topology.spec.platform.name();
     let executable = ExecutableState::new(Compiled::Loaded(program.clone()), options, devices, platform)?;

@@ -29,8 +29,7 @@ pub(crate) fn description_id(args: &DeviceDescriptionIdArgs) -> Result<(), Statu
 }
 
 pub(crate) fn description_process_index(args: &DeviceDescriptionProcessIndexArgs) -> Result<(), Status> {
-    args.device_description.get()?;
-    args.process_index.set(0);
+    args.process_index.set(args.device_description.get()?.process);
     Ok(())
 }
 
@@ -59,15 +58,14 @@ pub(crate) fn description(args: &DeviceGetDescriptionArgs) -> Result<(), Status>
     Ok(())
 }
 
-/// `PJRT_Device_IsAddressable`: true, because every device belongs to this process.
+/// `PJRT_Device_IsAddressable`: whether the device belongs to this process.
 pub(crate) fn is_addressable(args: &DeviceIsAddressableArgs) -> Result<(), Status> {
-    args.device.get()?;
-    args.is_addressable.set(true);
+    args.is_addressable.set(args.device.get()?.service.is_some());
     Ok(())
 }
 
 pub(crate) fn local_hardware_id(args: &DeviceLocalHardwareIdArgs) -> Result<(), Status> {
-    args.local_hardware_id.set(args.device.get()?.index as i32);
+    args.local_hardware_id.set(args.device.get()?.local_hardware_id as i32);
     Ok(())
 }
 
@@ -78,16 +76,17 @@ pub(crate) fn addressable_memories(args: &DeviceAddressableMemoriesArgs) -> Resu
 
 pub(crate) fn default_memory(args: &DeviceDefaultMemoryArgs) -> Result<(), Status> {
     let memories = args.device.get()?.memories();
-    args.memory.set(*memories.first().ok_or_else(|| Status::internal("the device has no memory"))?);
+    args.memory
+        .set(*memories.first().ok_or_else(|| Status::invalid_argument("the device belongs to another process"))?);
     Ok(())
 }
 
 /// `PJRT_Device_GetAttributes`: returns the attributes and their deleter. The caller owns them.
 pub(crate) fn attributes(args: &DeviceGetAttributesArgs) -> Result<(), Status> {
-    let description = args.device.get()?.service.description();
+    let device = args.device.get()?;
+    let known = device.service.as_ref().map_or(&[][..], |device| &device.description().attributes);
     let text = |(name, value): &(String, String)| (name.clone(), Value::Text(value.clone()));
-    let attributes: Handle<kinds::Attributes> =
-        Handle::new(Attributes::new(description.attributes.iter().map(text).collect()));
+    let attributes: Handle<kinds::Attributes> = Handle::new(Attributes::new(known.iter().map(text).collect()));
     args.attributes.set(attributes.get()?.list());
     args.device_attributes.set(attributes);
     args.attributes_deleter.set(Deleter::of::<kinds::Attributes>());
@@ -95,7 +94,7 @@ pub(crate) fn attributes(args: &DeviceGetAttributesArgs) -> Result<(), Status> {
 }
 
 pub(crate) fn memory_stats(args: &DeviceMemoryStatsArgs) -> Result<(), Status> {
-    let stats = args.device.get()?.service.memory_stats();
+    let stats = args.device.get()?.local()?.memory_stats();
     let bytes = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
     let set = |value: &Out<i64>, is_set: &Out<Flag>, number: Option<i64>| {
         value.set(number.unwrap_or(0));

@@ -42,7 +42,7 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
     let except = non_donatable(asked.as_ref(), parameters)?;
     let program = match args.execute_device {
         device if device.is_null() => loaded.program()?,
-        device => loaded.program()?.on_devices(&[device.get()?.index])?,
+        device => loaded.program()?.on_devices(&[device.get()?.id])?,
     };
     let lists = args.argument_lists.slice(args.num_devices)?;
     let (mut arguments, mut after) = (SmallVec::<[_; 1]>::with_capacity(lists.len()), Vec::new());
@@ -69,11 +69,11 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
     let outputs = &loaded.executable.outputs;
     let mut tokens = tokens(&results, outputs)?.into_iter();
     if !args.device_complete_events.is_null() {
-        let ends = program.devices().zip(&results).map(|(device, results)| end(loaded, device.index(), results));
+        let ends = program.devices().zip(&results).map(|(device, results)| end(loaded, device.id(), results));
         args.device_complete_events.fill(ends)?;
     }
     for ((device, results), list) in program.devices().zip(results).zip(targets) {
-        let place = Place { client: loaded.client.clone(), device: device.index(), memory: 0 };
+        let place = Place { client: loaded.client.clone(), device: device.id(), memory: 0 };
         list.fill(handles(results.buffers, tokens.next().as_ref(), &place, outputs))?;
     }
     Ok(())

@@ -25,7 +25,7 @@ pub(crate) fn create(args: &TopologyCreateArgs) -> Result<(), Status> {
     if !name.is_empty() && options.iter().all(|(option, _)| option != "platform") {
         options.push(("platform".to_string(), Value::Text(name.to_string())));
     }
-    args.topology.set(Handle::new(Arc::new(TopologyState::new(PlatformSpec::from_options(options)?))));
+    args.topology.set(Handle::new(Arc::new(TopologyState::of_one_process(PlatformSpec::from_options(options)?))));
     Ok(())
 }
 
@@ -81,6 +81,7 @@ pub(crate) fn deserialize(args: &TopologyDeserializeArgs) -> Result<(), Status> 
     };
     let options = [("platform", platform), ("platform_name", name), ("device_count", devices)];
     let options = options.map(|(option, value)| (option.to_string(), Value::Text(value.to_string())));
-    args.topology.set(Handle::new(Arc::new(TopologyState::new(PlatformSpec::from_options(options.into())?))));
+    args.topology
+        .set(Handle::new(Arc::new(TopologyState::of_one_process(PlatformSpec::from_options(options.into())?))));
     Ok(())
 }

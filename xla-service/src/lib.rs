@@ -51,6 +51,7 @@ pub mod serialized;
 pub mod signature;
 mod temporary;
 pub mod thunks;
+pub mod topology;
 pub mod transfer;
 mod workers;
 
@@ -58,8 +59,8 @@ pub use allocator::Allocator;
 pub use cache::{CacheStats, CompilationCache};
 pub use cancel::CancelToken;
 pub use client::{
-    Buffer, BufferHold, BufferPromise, Client, ClientOptions, Completer, Completion, Device, DeviceResults,
-    DeviceTimes, Dispatch, Donate, ExecuteOptions, LoadedExecutable, StagedBuffer,
+    Buffer, BufferHold, BufferPromise, Client, ClientOptions, Completer, Completion, Connector, Device, DeviceResults,
+    DeviceTimes, Dispatch, Donate, ExecuteOptions, LoadedExecutable, ProcessOptions, StagedBuffer,
 };
 pub use compiler::{
     AotCompilationOptions, AotExtra, Assembler, Compiler, ConstantsIn, Contraction, ExternalCall, HloPasses, Optimize,

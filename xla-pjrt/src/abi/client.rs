@@ -2,17 +2,17 @@
 
 use super::errors::NamedValue;
 use super::kinds::{Client, Device, Executable, LoadedExecutable, Memory, Topology};
-use crate::ffi::{Address, Handle, List, Out, Owned, Pointer, Slots, Text, args, sized};
+use crate::ffi::{Address, Handle, List, Out, Owned, Pointer, Slots, StoreFunction, Text, args, sized};
 
 args! {
     "PJRT_Client_Create" ClientCreateArgs 88 from 72 {
         16 create_options: List<NamedValue>,
-        32 kv_get_callback: Address,
+        32 kv_get_callback: StoreFunction,
         40 kv_get_user_arg: Address,
-        48 kv_put_callback: Address,
+        48 kv_put_callback: StoreFunction,
         56 kv_put_user_arg: Address,
         64 client: Out<Handle<Client>>,
-        72 kv_try_get_callback: Address,
+        72 kv_try_get_callback: StoreFunction,
         80 kv_try_get_user_arg: Address,
     }
     "PJRT_Client_Destroy" ClientDestroyArgs 24 {

@@ -50,7 +50,7 @@ struct DynamicSizes {
 #[derive(Clone)]
 pub(crate) struct Place {
     pub client: Arc<ClientState>,
-    /// Number of the device.
+    /// Global id of the device.
     pub device: usize,
     /// Number of the memory kind.
     pub memory: usize,
@@ -61,7 +61,7 @@ impl Place {
     pub fn of(memory: Handle<kinds::Memory>, device: Handle<kinds::Device>) -> Result<Place, Status> {
         let (client, device, memory) = if memory.is_null() {
             let device = device.get()?;
-            (&device.client, device.index, 0)
+            (&device.client, device.id, 0)
         } else {
             let memory = memory.get()?;
             (&memory.client, memory.device, memory.kind)
@@ -72,7 +72,7 @@ impl Place {
 
     /// Returns the device in the service.
     pub fn service(&self) -> Result<&xla_service::Device, Status> {
-        Ok(&self.client.device(self.device)?.service)
+        self.client.devices[self.device].local()
     }
 }
 

@@ -15,13 +15,18 @@ use crate::abi::client::{
     ClientUpdateGlobalProcessInfoArgs,
 };
 use crate::abi::kinds::Device;
-use crate::ffi::{Handle, List, Text};
+use crate::ffi::{CallerStore, Handle, List, Text};
 use crate::named;
 use crate::status::{Code, Status};
 
 pub(crate) fn create(args: &ClientCreateArgs) -> Result<(), Status> {
     let spec = PlatformSpec::from_options(named::read(&args.create_options)?)?;
-    args.client.set(Handle::new(ClientState::new(spec)?));
+    let store = CallerStore {
+        get: (args.kv_get_callback, args.kv_get_user_arg),
+        try_get: (args.kv_try_get_callback, args.kv_try_get_user_arg),
+        put: (args.kv_put_callback, args.kv_put_user_arg),
+    };
+    args.client.set(Handle::new(ClientState::new(spec, store)?));
     Ok(())
 }
 
@@ -36,8 +41,8 @@ pub(crate) fn platform_name(args: &ClientPlatformNameArgs) -> Result<(), Status>
 }
 
 pub(crate) fn process_index(args: &ClientProcessIndexArgs) -> Result<(), Status> {
-    args.client.get()?;
-    args.process_index.set(0);
+    let process = args.client.get()?.service.topology().process();
+    args.process_index.set(process as i32);
     Ok(())
 }
 
@@ -57,7 +62,7 @@ pub(crate) fn devices(args: &ClientDevicesArgs) -> Result<(), Status> {
 }
 
 pub(crate) fn addressable_devices(args: &ClientAddressableDevicesArgs) -> Result<(), Status> {
-    args.addressable_devices.set(List::of(&args.client.get()?.device_handles));
+    args.addressable_devices.set(List::of(args.client.get()?.local_handles()));
     Ok(())
 }
 
@@ -67,26 +72,28 @@ pub(crate) fn addressable_memories(args: &ClientAddressableMemoriesArgs) -> Resu
 }
 
 pub(crate) fn lookup_device(args: &ClientLookupDeviceArgs) -> Result<(), Status> {
-    args.device.set(find(args.client.get()?, args.id)?);
+    args.device.set(find(&args.client.get()?.device_handles, args.id)?);
     Ok(())
 }
 
 pub(crate) fn lookup_addressable_device(args: &ClientLookupAddressableDeviceArgs) -> Result<(), Status> {
-    args.addressable_device.set(find(args.client.get()?, args.local_hardware_id)?);
+    args.addressable_device.set(find(args.client.get()?.local_handles(), args.local_hardware_id)?);
     Ok(())
 }
 
-/// Returns the device with this id, which is also its local hardware id.
-fn find(client: &ClientState, id: i32) -> Result<Handle<Device>, Status> {
-    let found = usize::try_from(id).ok().and_then(|index| client.device_handles.get(index));
+/// Returns the device with this index in a list.
+fn find(devices: &[Handle<Device>], id: i32) -> Result<Handle<Device>, Status> {
+    let found = usize::try_from(id).ok().and_then(|index| devices.get(index));
     found
         .copied()
         .ok_or_else(|| Status::new(Code::InvalidArgument, format!("No matching device found for device_id {id}")))
 }
 
-/// `PJRT_Client_DefaultDeviceAssignment`: assigns the devices in order, replica by replica.
+/// `PJRT_Client_DefaultDeviceAssignment`: assigns devices in order, replica by replica: those of this process if it has
+/// enough.
 pub(crate) fn default_device_assignment(args: &ClientDefaultDeviceAssignmentArgs) -> Result<(), Status> {
-    let count = args.client.get()?.devices.len();
+    let client = args.client.get()?;
+    let count = client.devices.len();
     let sizes = [args.num_replicas, args.num_partitions].map(usize::try_from);
     let [Ok(replicas), Ok(partitions)] = sizes else {
         return Err(Status::invalid_argument("numbers of replicas and partitions must not be negative"));
@@ -99,10 +106,11 @@ pub(crate) fn default_device_assignment(args: &ClientDefaultDeviceAssignmentArgs
             args.default_assignment_size
         )));
     }
-    args.default_assignment.fill((0..wanted).map(|device| device as i32))
+    let assigned = client.service.topology().default_assignment(wanted);
+    args.default_assignment.fill(assigned.into_iter().map(|device| device as i32))
 }
 
-/// `PJRT_Client_UpdateGlobalProcessInfo`: does nothing, because a client has a single process.
+/// `PJRT_Client_UpdateGlobalProcessInfo`: does nothing. Collectives detect processes that have ended by themselves.
 pub(crate) fn update_global_process_info(args: &ClientUpdateGlobalProcessInfoArgs) -> Result<(), Status> {
     args.client.get().map(drop)
 }

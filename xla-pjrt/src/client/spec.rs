@@ -21,6 +21,8 @@ pub(crate) struct PlatformSpec {
     pub devices: usize,
     /// Whether an execution may still be running when its call returns.
     pub asynchronous: bool,
+    /// Number of this process, and number of processes.
+    pub process: (usize, usize),
 }
 
 /// Create options as passed by the caller.
@@ -30,6 +32,8 @@ struct Options {
     name: Option<String>,
     devices: Option<usize>,
     asynchronous: Option<bool>,
+    node_id: Option<usize>,
+    num_nodes: Option<usize>,
 }
 
 impl PlatformSpec {
@@ -39,7 +43,8 @@ impl PlatformSpec {
     /// - `platform_name`: name that clients report. Default: the name of the platform.
     /// - `device_count` or `cpu_device_count`: number of devices. Default: the platform's number of devices.
     /// - `asynchronous`: whether calls may return before their programs have run. Default: true.
-    /// - `node_id`, `num_nodes`, `partition_index`: for execution on several machines. Only one machine is supported.
+    /// - `node_id`, `num_nodes`: number of this process and number of processes. Default: 0 of 1.
+    /// - `partition_index`: ignored.
     pub fn from_options(named: Named) -> Result<PlatformSpec, Status> {
         let options = Options::read(named)?;
         let registry = plugin::platforms()?;
@@ -50,7 +55,8 @@ impl PlatformSpec {
         let name = options.name.unwrap_or_else(|| platform.name().to_string());
         let devices = options.devices.unwrap_or_else(|| platform.device_count().max(1));
         let asynchronous = options.asynchronous.unwrap_or(true);
-        PlatformSpec { registry, platform, name, devices, asynchronous }.checked()
+        let process = (options.node_id.unwrap_or(0), options.num_nodes.unwrap_or(1).max(1));
+        PlatformSpec { registry, platform, name, devices, asynchronous, process }.checked()
     }
 
     /// Returns an error if the platform cannot have this number of devices.
@@ -62,6 +68,12 @@ impl PlatformSpec {
                 "platform {} can have 1 to {most} devices, but {} were requested",
                 self.platform.name(),
                 self.devices
+            )));
+        }
+        let (process, processes) = self.process;
+        if process >= processes {
+            return Err(Status::invalid_argument(format!(
+                "create option node_id is {process}, but it must be less than num_nodes, {processes}"
             )));
         }
         Ok(self)
@@ -82,10 +94,9 @@ impl Options {
                 ("platform_name", Value::Text(text)) => options.name = Some(text),
                 ("device_count" | "cpu_device_count", value) => options.devices = Some(count(&name, &value)?),
                 ("asynchronous", Value::Flag(flag)) => options.asynchronous = Some(flag),
-                ("num_nodes", value) if count(&name, &value)? > 1 => {
-                    return Err(Status::unimplemented("clients of several machines are not supported"));
-                }
-                ("node_id" | "num_nodes" | "partition_index", _) => {}
+                ("node_id", value) => options.node_id = Some(count(&name, &value)?),
+                ("num_nodes", value) => options.num_nodes = Some(count(&name, &value)?),
+                ("partition_index", _) => {}
                 ("platform" | "platform_name", value) => {
                     return Err(Status::invalid_argument(format!("create option {name} must be text, not {value:?}")));
                 }
@@ -97,7 +108,7 @@ impl Options {
                 _ => {
                     return Err(Status::invalid_argument(format!(
                         "create option {name:?} is unknown; the options are platform, platform_name, device_count, \
-                         asynchronous"
+                         asynchronous, node_id, num_nodes"
                     )));
                 }
             }

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use xla_hlo::MEMORY_KINDS;
+use xla_service::topology::{GlobalDevice, Topology};
 use xla_service::{FileCache, build_identity};
 
 use super::spec::PlatformSpec;
@@ -41,6 +42,8 @@ pub(crate) struct TopologyState {
 /// Description of a device.
 pub(crate) struct DescriptionState {
     pub id: i32,
+    /// Process that the device belongs to.
+    pub process: i32,
     /// Device model. For a client named `cpu`, it is `cpu`, which callers check for.
     pub kind: String,
     pub debug_string: String,
@@ -51,12 +54,15 @@ pub(crate) struct DescriptionState {
 }
 
 impl TopologyState {
-    pub fn new(spec: PlatformSpec) -> TopologyState {
+    /// Creates the topology of devices, which may belong to several processes.
+    pub fn new(spec: PlatformSpec, devices: Topology) -> TopologyState {
         let executor = spec.platform.executor(0).ok();
         let model = executor.map_or_else(|| spec.name.clone(), |executor| executor.description().model.clone());
         let kind = if spec.name == "cpu" { "cpu".to_string() } else { model };
-        let describe = |id| Hosted::new(DescriptionState::new(id, &spec.name, &kind));
-        let descriptions: Vec<_> = (0..spec.devices).map(describe).collect();
+        let describe = |(id, device): (usize, &GlobalDevice)| {
+            Hosted::new(DescriptionState::new(id, device.process, &spec.name, &kind))
+        };
+        let descriptions: Vec<_> = devices.devices().iter().enumerate().map(describe).collect();
         TopologyState {
             version: version(&spec),
             description_handles: descriptions.iter().map(Hosted::handle).collect(),
@@ -65,6 +71,12 @@ impl TopologyState {
             kind_ids: (0..MEMORY_KINDS.len() as i32).collect(),
             spec,
         }
+    }
+
+    /// Creates the topology of a single process.
+    pub fn of_one_process(spec: PlatformSpec) -> TopologyState {
+        let devices = Topology::of_one_process(vec![String::new(); spec.devices]);
+        TopologyState::new(spec, devices)
     }
 
     /// Returns a hash that is equal for topologies that can exchange compiled programs.
@@ -85,12 +97,13 @@ fn version(spec: &PlatformSpec) -> String {
 }
 
 impl DescriptionState {
-    fn new(id: usize, name: &str, kind: &str) -> DescriptionState {
+    fn new(id: usize, process: usize, name: &str, kind: &str) -> DescriptionState {
         let memories: Vec<_> = (0..MEMORY_KINDS.len()).map(Hosted::new).collect();
         // XLA's own CPU client may be in the same process, and its devices print as `cpu:0` and `CpuDevice(id=0)`.
         let shown = if name == "cpu" { "xlars_cpu" } else { name };
         DescriptionState {
             id: id as i32,
+            process: process as i32,
             kind: kind.to_string(),
             debug_string: format!("{shown}:{id}"),
             to_string: format!("{}Device(id={id})", camel_case(shown)),

@@ -40,10 +40,10 @@ impl LoadedState {
             partition: (i % executable.options.partitions) as i32,
         };
         // A portable program is not assigned to devices.
-        let devices: &[usize] = if executable.options.portable { &[] } else { &executable.devices };
+        let local: &[usize] = if executable.options.portable { &[] } else { program.logical_ids() };
         LoadedState {
-            device_handles: devices.iter().map(|&device| client.device_handles[device]).collect(),
-            logical_ids: (0..devices.len()).map(logical).collect(),
+            device_handles: local.iter().map(|&i| client.device_handles[executable.devices[i]]).collect(),
+            logical_ids: local.iter().map(|&i| logical(i)).collect(),
             program: Mutex::new(Some(program)),
             executable: Arc::new(executable),
             client,

@@ -24,7 +24,7 @@ impl Kind for kinds::Executable {
 pub(crate) struct ExecutableState {
     pub compiled: Compiled,
     pub options: Options,
-    /// Numbers of the devices that it was compiled for.
+    /// Global ids of the devices that it was compiled for.
     pub devices: Vec<usize>,
     /// Platform that it was compiled for.
     pub platform: String,

@@ -147,6 +147,11 @@ impl<K> Field for Owned<K> {
 }
 
 impl<K: Kind> Owned<K> {
+    /// Whether the pointer is null.
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
     /// Returns the object, before it is destroyed.
     pub fn value(&self) -> Result<&K::Value, Status> {
         self.0.get()

@@ -60,7 +60,7 @@ impl<T: Image> Pointer<T> {
 
 /// Address in the caller's memory. Size and meaning of the data are stored elsewhere.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Address(pub(super) *mut u8);
 
 impl Field for Address {

@@ -64,8 +64,13 @@ impl Options {
         self.message.executable_build_options.as_ref()
     }
 
-    /// Returns the numbers of the devices, replica by replica: the ones that the options assign, otherwise consecutive
-    /// ones from the device ordinal or 0 on.
+    /// Whether the options assign devices.
+    pub fn has_devices(&self) -> bool {
+        self.build().is_some_and(|build| build.device_assignment.is_some())
+    }
+
+    /// Returns the global ids of the devices, replica by replica: the ones that the options assign, otherwise
+    /// consecutive ones from the device ordinal or 0 on.
     pub fn devices(&self) -> Result<Vec<usize>, Status> {
         let wanted = self.replicas.checked_mul(self.partitions);
         let wanted = wanted

@@ -12,13 +12,14 @@ use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 use super::value::Work;
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
-use crate::collective::CollectiveEngine;
+use crate::collective::{CollectiveEngine, LaunchCounts};
 use crate::compiler::Compiler;
 use crate::dump;
 use crate::executable::{Executable, ExecutionContext};
 use crate::executor::{DeviceDescription, MemoryStats, Stream, StreamExecutor, Timing};
 use crate::options::CompileOptions;
 use crate::persistent_cache::PersistentCache;
+use crate::topology::Topology;
 use crate::transfer::TransferManager;
 use crate::workers::Workers;
 
@@ -49,8 +50,14 @@ pub(super) struct ClientState {
     /// which may wait for work of a device.
     pub workers: Arc<Workers>,
     pub devices: Vec<DeviceState>,
-    /// Transport of collectives among the devices.
+    /// Engine of collectives among the devices of this process.
     pub collectives: Arc<dyn CollectiveEngine>,
+    /// Engine of collectives among the devices of several processes.
+    pub across: Option<Arc<dyn CollectiveEngine>>,
+    /// Devices of all processes.
+    pub topology: Topology,
+    /// Launches of programs over several processes.
+    pub launches: LaunchCounts,
     /// Launch ticket: held while a launch over several devices records its runs with side effects on all of them, so
     /// that such launches have one order on all devices.
     pub ticket: Mutex<()>,
@@ -74,26 +81,37 @@ impl Client {
         &self.0.platform
     }
 
-    /// Returns the client's devices, at least one.
+    /// Returns the client's devices in this process, at least one.
     pub fn devices(&self) -> impl ExactSizeIterator<Item = Device> + '_ {
         (0..self.0.devices.len()).map(|index| self.device_at(index))
     }
 
-    /// Returns device number `index` of the client; [`Error::NotFound`] if it does not exist.
-    pub fn device(&self, index: usize) -> Result<Device> {
-        let count = self.0.devices.len();
-        if index < count {
-            return Ok(self.device_at(index));
+    /// Returns the device with this global id. [`Error::NotFound`] if it does not exist, [`Error::FailedPrecondition`]
+    /// if it belongs to another process.
+    pub fn device(&self, id: usize) -> Result<Device> {
+        match self.0.topology.local_index(id)? {
+            Some(index) => Ok(self.device_at(index)),
+            None => {
+                let process = self.0.topology.devices()[id].process;
+                Err(Error::failed_precondition(format!(
+                    "device {id} belongs to process {process}, whose arrays process {} cannot access",
+                    self.0.topology.process()
+                )))
+            }
         }
-        Err(Error::not_found(format!("the client has {count} devices, but no device {index}")))
     }
 
-    /// Returns the first device.
+    /// Returns the devices of all processes.
+    pub fn topology(&self) -> &Topology {
+        &self.0.topology
+    }
+
+    /// Returns the first device of this process.
     pub fn first_device(&self) -> Device {
         self.device_at(0)
     }
 
-    /// Returns a device; `index` must be valid.
+    /// Returns a device of this process; `index` must be valid.
     pub(super) fn device_at(&self, index: usize) -> Device {
         Device { client: self.clone(), index }
     }
@@ -135,9 +153,14 @@ impl Device {
         &self.client
     }
 
-    /// Returns the device's index among the client's devices.
+    /// Returns the device's index among the client's devices in this process.
     pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// Returns the device's global id, which is its index in a client of one process.
+    pub fn id(&self) -> usize {
+        self.client.0.topology.id(self.index)
     }
 
     /// Returns the description of the device.

@@ -34,7 +34,7 @@ impl Client {
         let program = self.compile_for_one(&joined, options)?;
         let signature = Signature::with_shapes(module, &shape, |array| self.0.transfer.device_shape(array))?;
         let parts = Shards::new(module.clone(), signature, shape, (arguments, results), devices);
-        Ok(program.together(Arc::new(parts), reason.into()))
+        program.together(Arc::new(parts), reason.into())
     }
 }
 

@@ -67,8 +67,8 @@ impl DeviceResults {
 }
 
 impl LoadedExecutable {
-    /// Launches the program on all of its [devices](LoadedExecutable::devices). Each device takes one argument for each
-    /// argument of the signature, and returns one buffer for each result.
+    /// Launches the program on all of its [devices](LoadedExecutable::devices) in this process. Each device takes
+    /// one argument for each argument of the signature, and returns one buffer for each result.
     ///
     /// Arguments may be pending or failed. If a run fails or an argument has failed, the results fail too. Errors of
     /// the call itself: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument with the wrong
@@ -210,10 +210,11 @@ impl LoadedExecutable {
             }
             if buffer.device().index() != device {
                 return Err(Error::invalid_argument(format!(
-                    "{} of {} must be on device {device}, it is on {}",
+                    "{} of {} must be on device {}, it is on {}",
                     leaf.describe(i),
                     self.name(),
-                    buffer.device().index()
+                    self.client().device_at(device).id(),
+                    buffer.device().id()
                 )));
             }
             if !buffer.has_shape(&leaf.shape) && !self.takes_resized(buffer, &leaf.shape) {

@@ -7,6 +7,7 @@ use xla_hlo::eval::grid::Grid;
 use xla_hlo::ops::{CallStates, CustomCallRegistry, RunContext};
 use xla_hlo::{Error, LeafSharding, Literal, Module, Op, Result, ResultExt, VerifiedModule};
 
+use super::assignment::Assignment;
 use super::buffer::Buffer;
 use super::device::{Client, Device, fits, protect};
 use super::shards::Shards;
@@ -24,8 +25,7 @@ pub struct LoadedExecutable(Arc<Loaded>);
 struct Loaded {
     client: Client,
     executable: Arc<dyn Executable>,
-    /// Indices of its devices among the client's devices.
-    devices: Vec<usize>,
+    assignment: Assignment,
     /// States of its custom calls on raw memory.
     states: Arc<CallStates>,
     /// Properties of the program's runs, computed on first use.
@@ -53,6 +53,8 @@ pub(super) struct PerDevice {
     pub plans: Arc<CollectivePlans>,
     /// Shardings of the argument arrays and of the result arrays. Each device has whole arrays of its own.
     pub shardings: [Vec<LeafSharding>; 2],
+    /// Identity of the program, equal in all processes, computed on first use.
+    pub identity: OnceLock<[u8; 32]>,
 }
 
 /// Multi-device program that is joined into one for the first device.
@@ -79,37 +81,32 @@ impl LoadedExecutable {
     /// Creates a program on the client's first device.
     pub(super) fn new(client: Client, executable: Arc<dyn Executable>) -> Result<LoadedExecutable> {
         let states = Arc::new(protect(|| client.0.custom_calls.instantiate(executable.module()))?);
-        let (devices, nature) = (vec![0], OnceLock::new());
+        let (assignment, nature) = (Assignment::default(&client, 1)?, OnceLock::new());
         let arrangement = Arrangement::Independent;
-        Ok(LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature, arrangement })))
+        Ok(LoadedExecutable(Arc::new(Loaded { client, executable, assignment, states, nature, arrangement })))
     }
 
     /// Returns the multi-device program that this joined program implements.
-    pub(super) fn together(&self, parts: Arc<Shards>, reason: Arc<str>) -> LoadedExecutable {
-        let devices = (0..parts.devices).collect();
-        self.as_loaded(devices, Arrangement::Joined(Together { program: self.clone(), parts, reason }))
+    pub(super) fn together(&self, parts: Arc<Shards>, reason: Arc<str>) -> Result<LoadedExecutable> {
+        let assignment = Assignment::default(self.client(), parts.devices)?;
+        assignment.check_local(self.client(), parts.source.name(), &reason)?;
+        Ok(self.as_loaded(assignment, Arrangement::Joined(Together { program: self.clone(), parts, reason })))
     }
 
     /// Returns the same executable for other devices.
-    pub(super) fn as_loaded(&self, devices: Vec<usize>, arrangement: Arrangement) -> LoadedExecutable {
+    pub(super) fn as_loaded(&self, assignment: Assignment, arrangement: Arrangement) -> LoadedExecutable {
         let Loaded { client, executable, states, nature, .. } = &*self.0;
         let (client, executable, states) = (client.clone(), executable.clone(), states.clone());
-        LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature: nature.clone(), arrangement }))
+        let nature = nature.clone();
+        LoadedExecutable(Arc::new(Loaded { client, executable, assignment, states, nature, arrangement }))
     }
 
-    /// Returns the same program for other devices of the client, given by their [indices](Device::index). Each
-    /// [`LoadedExecutable::launch`] runs it on all of them. [`Error::InvalidArgument`] for an empty list or a repeated
-    /// device; `Error::NotFound` for a device that does not exist.
+    /// Returns the same program for other devices, given by their [global ids](Device::id). Each
+    /// [`LoadedExecutable::launch`] runs it on all of them that belong to this process; the other processes launch it
+    /// too. [`Error::InvalidArgument`] for an empty list or a repeated device; [`Error::NotFound`] for a device that
+    /// does not exist; [`Error::Unimplemented`] for devices of several processes if one device does the work of all.
     pub fn on_devices(&self, devices: &[usize]) -> Result<LoadedExecutable> {
-        for (i, &index) in devices.iter().enumerate() {
-            self.client().device(index)?;
-            if devices[..i].contains(&index) {
-                return Err(Error::invalid_argument(format!("a program cannot run on device {index} twice at a time")));
-            }
-        }
-        if devices.is_empty() {
-            return Err(Error::invalid_argument("a program must run on some device"));
-        }
+        let assignment = Assignment::new(self.client(), devices)?;
         let arrangement = match self.arrangement() {
             Arrangement::Independent => Arrangement::Independent,
             Arrangement::PerDevice(own) => {
@@ -118,11 +115,12 @@ impl LoadedExecutable {
             }
             Arrangement::Joined(Together { program, parts, reason }) => {
                 parts.check_devices(devices)?;
+                assignment.check_local(self.client(), parts.source.name(), reason)?;
                 let program = program.on_devices(&devices[..1])?;
                 Arrangement::Joined(Together { program, parts: parts.clone(), reason: reason.clone() })
             }
         };
-        Ok(self.as_loaded(devices.to_vec(), arrangement))
+        Ok(self.as_loaded(assignment, arrangement))
     }
 
     pub(super) fn arrangement(&self) -> &Arrangement {
@@ -146,18 +144,34 @@ impl LoadedExecutable {
         &self.0.client
     }
 
-    /// Returns the program's devices.
+    /// Returns the program's devices in this process, in the order of their logical ids. Launches run on these.
     pub fn devices(&self) -> impl ExactSizeIterator<Item = Device> + '_ {
-        self.0.devices.iter().map(|&index| self.client().device_at(index))
+        self.0.assignment.local.iter().map(|&index| self.client().device_at(index))
     }
 
-    /// Returns the first of the program's devices.
-    fn first_device(&self) -> Device {
-        self.client().device_at(self.0.devices[0])
+    /// Returns the global ids of the program's devices in all processes, by logical id.
+    pub fn device_ids(&self) -> &[usize] {
+        &self.0.assignment.ids
     }
 
+    /// Returns the logical ids of the program's devices in this process: `replica * partitions + partition`.
+    pub fn logical_ids(&self) -> &[usize] {
+        &self.0.assignment.logical
+    }
+
+    /// Returns the first of the program's devices in this process.
+    fn first_device(&self) -> Result<Device> {
+        let first = self.devices().next();
+        first.ok_or_else(|| Error::failed_precondition(format!("{} has no device in this process", self.name())))
+    }
+
+    pub(super) fn assignment(&self) -> &Assignment {
+        &self.0.assignment
+    }
+
+    /// Returns the indices of the program's devices among the client's devices in this process.
     pub(super) fn device_indices(&self) -> &[usize] {
-        &self.0.devices
+        &self.0.assignment.local
     }
 
     pub(super) fn executable(&self) -> &dyn Executable {
@@ -239,7 +253,7 @@ impl LoadedExecutable {
     pub fn argument_buffer(&self, index: usize, literal: &Literal) -> Result<Buffer> {
         let leaf = self.signature().arguments().get(index).ok_or_else(|| self.no_argument(index))?;
         fits(literal, &leaf.shape).context(|| leaf.describe(index))?;
-        self.first_device().buffer_for(literal, &leaf.shape, &|| format!("{}, {}", leaf.describe(index), leaf.shape))
+        self.first_device()?.buffer_for(literal, &leaf.shape, &|| format!("{}, {}", leaf.describe(index), leaf.shape))
     }
 
     pub(super) fn name(&self) -> &str {

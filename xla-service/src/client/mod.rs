@@ -14,6 +14,7 @@
 //! The client checks a program's inputs: number, shapes, layouts, devices, donation. Backends receive only checked
 //! inputs. The client catches panics of backends and converts them to [`Error::Internal`].
 
+mod assignment;
 mod buffer;
 mod completion;
 mod copy;
@@ -28,6 +29,7 @@ mod loaded;
 mod member;
 mod options;
 mod per_device;
+mod processes;
 mod run;
 mod shards;
 mod sizes;
@@ -51,16 +53,18 @@ pub use device_time::DeviceTimes;
 pub use launch::DeviceResults;
 pub use loaded::LoadedExecutable;
 pub use options::{Dispatch, Donate, ExecuteOptions};
+pub use processes::{Connector, ProcessOptions};
 
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
-use crate::collective::{InProcess, Timeouts};
+use crate::collective::{InProcess, LaunchCounts, Timeouts};
 use crate::executor::StreamExecutor;
 use crate::forked;
 use crate::options::CompileOptions;
 use crate::platform::Platform;
 use crate::registry::PlatformRegistry;
 use crate::serialized;
+use crate::topology::Topology;
 use crate::workers::{Workers, host_call};
 use device::{ClientState, DeviceState, protect};
 
@@ -75,6 +79,8 @@ pub struct ClientOptions {
     /// Maximum times that a device waits for the others in a collective: 20 s until a warning and 40 s until an error,
     /// unless changed. Devices whose steps between collectives differ by more time need longer ones.
     pub collective_timeouts: Timeouts,
+    /// Processes of a job whose devices cooperate; `None` for a client of a single process.
+    pub processes: Option<ProcessOptions>,
 }
 
 impl Client {
@@ -120,6 +126,15 @@ impl Client {
             Ok(DeviceState { stream, executor, random, effects })
         };
         let devices = executors.into_iter().map(device).collect::<Result<Vec<_>>>()?;
+        let models = devices.iter().map(|device| device.executor.description().model.clone()).collect();
+        let timeouts = options.collective_timeouts;
+        let (topology, across) = match options.processes.filter(|processes| processes.processes > 1) {
+            None => (Topology::of_one_process(models), None),
+            Some(processes) => {
+                let (topology, engine) = processes.connect(platform.name(), models, timeouts)?;
+                (topology, Some(engine))
+            }
+        };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).max(devices.len());
         Ok(Client(Arc::new(ClientState {
             platform: platform.name().to_string(),
@@ -130,7 +145,10 @@ impl Client {
             never: CancelToken::never(),
             workers: Arc::new(Workers::new(platform.name(), threads)),
             devices,
-            collectives: Arc::new(InProcess::new(options.collective_timeouts)),
+            collectives: Arc::new(InProcess::new(timeouts)),
+            across,
+            topology,
+            launches: LaunchCounts::default(),
             ticket: Mutex::default(),
             joined: AtomicU64::new(0),
         })))

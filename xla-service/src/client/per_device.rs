@@ -12,13 +12,15 @@
 //! other in a cycle. Runs with side effects also wait for earlier runs on their devices; a launch records them on all
 //! of its devices while it holds the client's launch ticket, so that this order is the same on all devices.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
+use sha2::{Digest, Sha256};
 use xla_hlo::eval::grid::Grid;
 use xla_hlo::{Error, LeafSharding, Result, VerifiedModule};
 use xla_passes::Localized;
 
-use super::device::Client;
+use super::assignment::Assignment;
+use super::device::{Client, ClientState};
 use super::inputs::Inputs;
 use super::job::{RunOptions, when_all_sent};
 use super::launch::DeviceResults;
@@ -50,13 +52,15 @@ impl Client {
             Some(Localized { arguments, results, .. }) => [arguments, results],
             None => counts.map(|count| vec![LeafSharding::default(); count]),
         };
-        let own = PerDevice { source: module.clone(), grid, plans: Arc::default(), shardings };
-        Ok(program.as_loaded((0..grid.device_count()).collect(), Arrangement::PerDevice(Arc::new(own))))
+        let own =
+            PerDevice { source: module.clone(), grid, plans: Arc::default(), shardings, identity: OnceLock::new() };
+        let assignment = Assignment::default(self, grid.device_count())?;
+        Ok(program.as_loaded(assignment, Arrangement::PerDevice(Arc::new(own))))
     }
 
     /// Returns an error if the client has fewer devices than a module needs.
     pub(super) fn check_device_count(&self, module: &VerifiedModule, devices: usize) -> Result<()> {
-        let (name, here) = (module.name(), self.0.devices.len());
+        let (name, here) = (module.name(), self.0.topology.devices().len());
         if devices <= here {
             return Ok(());
         }
@@ -74,16 +78,16 @@ impl PerDevice {
         options: &ExecuteOptions,
     ) -> Vec<DeviceResults> {
         let client = &program.client().0;
-        let run = Arc::new(CollectiveRun::new(client.collectives.clone(), RunKey::next()));
+        let run = Arc::new(self.begin(client, program.assignment()));
         let cancel = options.cancel.as_ref().map_or_else(CancelToken::new, CancelToken::child);
         let (mut jobs, mut all) = (Vec::new(), Vec::new());
-        for (id, (device, inputs)) in program.devices().zip(inputs).enumerate() {
+        for ((&id, device), inputs) in program.logical_ids().iter().zip(program.devices()).zip(inputs) {
             let device_of_run = LogicalDevice::new(self.grid, id, run.clone(), self.plans.clone());
             let (replica, partition) = (device_of_run.replica(), device_of_run.partition());
             let place = format!(
                 "platform {}, device {} (replica {replica}, partition {partition})",
                 client.platform,
-                device.index()
+                device.id()
             );
             let member = Member::new(place, device_of_run, cancel.clone());
             let own =
@@ -116,6 +120,18 @@ impl PerDevice {
             all.iter_mut().for_each(DeviceResults::await_inline);
         }
         all
+    }
+
+    /// Begins a run. Processes whose devices take part derive the same key.
+    fn begin(&self, client: &ClientState, assignment: &Assignment) -> CollectiveRun {
+        match &client.across {
+            Some(engine) if assignment.has_remote() => {
+                let identity = self.identity.get_or_init(|| Sha256::digest(self.source.to_string()).into());
+                let key = client.launches.next(identity, &assignment.ids);
+                CollectiveRun::new(engine.clone(), key).on_devices(assignment.ids.clone())
+            }
+            _ => CollectiveRun::new(client.collectives.clone(), RunKey::next()),
+        }
     }
 
     /// Returns an error unless the program is for this number of devices.

@@ -5,6 +5,7 @@ mod hammer;
 mod joined;
 mod launches;
 mod per_device;
+mod processes;
 mod raw_calls;
 mod sizes;
 

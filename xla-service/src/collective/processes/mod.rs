@@ -34,10 +34,12 @@ mod route;
 mod run_table;
 mod segments;
 mod slots;
+mod tcp;
 mod transport;
 mod waiting;
 mod wire_error;
 
 pub use engine::Processes;
 pub use in_memory::InMemory;
+pub use tcp::Tcp;
 pub use transport::{Inbox, Message, MessageId, Progress, Transport};
