@@ -72,7 +72,7 @@ fn sum(client: &Client, ids: &[usize]) -> Vec<Literal> {
 
 #[test]
 fn programs_run_on_devices_of_several_processes() {
-    let connectors: [(usize, Arc<dyn Connector>); 2] = [(3, network(3)), (3, Arc::new(SharedTcp::default()))];
+    let connectors: [(usize, Arc<dyn Connector>); 2] = [(3, network(3)), (3, Arc::new(SharedTcp))];
     for (processes, connector) in connectors {
         let results = job(&[2, 1, 2], &options(processes, connector), |process, client| {
             let topology = client.topology();
@@ -95,7 +95,7 @@ fn programs_run_on_devices_of_several_processes() {
 }
 
 /// TCP connector of a job whose processes are threads: each has its own count of jobs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SharedTcp;
 
 impl Connector for SharedTcp {
