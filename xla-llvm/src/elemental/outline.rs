@@ -11,8 +11,9 @@ use xla_hlo::{Error, Opcode};
 use super::value::Value;
 use crate::emitter::Emitter;
 
-/// Number of copies of a function in one kernel, for one element type and number of lanes, that are emitted inline.
-const INLINE_COPIES: usize = 16;
+/// Number of copies of a function in one kernel, for one element type and number of lanes, that are emitted inline. The
+/// epilogue of a register tile has fewer: a call would spill its accumulators.
+const INLINE_COPIES: usize = 32;
 
 /// Applies `body` to the operands: inline, or by a call if the kernel already has [`INLINE_COPIES`] of the function.
 /// Both compute the same bits. GPU kernels and cheap functions never call.
