@@ -5,8 +5,10 @@ use std::ffi::c_int;
 /// Handle of an MPI object: a pointer, or the 32 bits of an MPICH handle.
 pub(crate) type Handle = usize;
 
-/// Memory of an `MPI_Status`, which has 20 to 32 bytes.
-pub(crate) type Status = [c_int; 8];
+/// Memory of an `MPI_Status`, which has 20 to 32 bytes. Open MPI's contains a `size_t`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(8))]
+pub(crate) struct Status(pub [c_int; 8]);
 
 /// Family of implementations that share a binary interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

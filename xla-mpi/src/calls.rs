@@ -104,7 +104,7 @@ impl MpiLibrary {
         // SAFETY: the probe has set the status.
         let code = unsafe { (self.functions.get_count)(&status, self.constants.byte, &mut count) };
         self.check("MPI_Get_count", code)?;
-        match (usize::try_from(status[self.constants.source_index]), usize::try_from(count)) {
+        match (usize::try_from(status.0[self.constants.source_index]), usize::try_from(count)) {
             (Ok(source), Ok(bytes)) => Ok(Some(Probed { source, bytes })),
             _ => Err(Error::internal(format!("MPI returned the status {status:?} of a message"))),
         }

@@ -71,8 +71,12 @@ impl Endpoint {
         if message.bytes.len() <= SHORT_BYTES {
             return self.begin(mpi, to, CONTROL, &Arc::new(wire::short(message.id, &message.bytes)));
         }
+        if self.peers[to].is_lost {
+            return Err(Error::failed_precondition(format!("the connection to process {to} is lost")));
+        }
         self.begin(mpi, to, CONTROL, &Arc::new(wire::long(message.id, message.bytes.len())))?;
-        self.begin(mpi, to, ANNOUNCED, &message.bytes)
+        // The receiver would take the next payload for the announced one.
+        self.begin(mpi, to, ANNOUNCED, &message.bytes).inspect_err(|_| self.peers[to].is_lost = true)
     }
 
     fn begin(&mut self, mpi: &MpiLibrary, to: usize, tag: i32, bytes: &Arc<Vec<u8>>) -> Result<()> {

@@ -136,7 +136,10 @@ impl MpiLibrary {
 
 /// Returns the family of a library.
 fn family(library: &Library, functions: &Functions, path: &Path) -> Result<Family> {
-    if path.file_name().is_some_and(|name| name.to_string_lossy().contains("mpi_abi")) {
+    // A link may have another name.
+    let target = std::fs::canonicalize(path).ok();
+    let names = [Some(path), target.as_deref()].into_iter().flatten().filter_map(Path::file_name);
+    if names.into_iter().any(|name| name.to_string_lossy().contains("mpi_abi")) {
         return Ok(Family::Standard);
     }
     if address(library, OPEN_MPI_OBJECTS[0]).is_ok() {

@@ -1,7 +1,7 @@
 //! Initialised MPI of this process. It is finalised when the process exits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,9 @@ const FINALIZE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// MPI of this process, once it is initialised.
 static SESSION: Mutex<Option<Arc<Session>>> = Mutex::new(None);
+
+/// Process that has initialised MPI. A forked child inherits the memory, but neither the threads nor MPI.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Initialised MPI. One thread at a time calls it.
 #[derive(Debug)]
@@ -40,18 +43,22 @@ struct Owner {
 }
 
 impl Session {
-    /// Returns the session of this process, and initialises MPI at the first call.
-    pub fn get() -> Result<Arc<Session>> {
+    /// Returns the session of this process, and initialises MPI at the first call, which waits up to `timeout` for other
+    /// processes.
+    pub fn get(timeout: Duration) -> Result<Arc<Session>> {
         let mut session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = &*session {
-            return Ok(session.clone());
+            return match is_own_process() {
+                true => Ok(session.clone()),
+                false => Err(Error::failed_precondition("MPI was initialised before this process was forked")),
+            };
         }
         let mpi = MpiLibrary::load()?;
         let (is_initialized, is_finalized) = mpi.phase()?;
         let new = match (is_initialized, is_finalized) {
             (_, true) => return Err(Error::failed_precondition("MPI was finalised already")),
             (true, false) => Session::shared(mpi)?,
-            (false, false) => Session::own(mpi)?,
+            (false, false) => Session::own(mpi, timeout)?,
         };
         Ok(session.insert(new).clone())
     }
@@ -69,7 +76,7 @@ impl Session {
     }
 
     /// Initialises MPI on a thread, which finalises it when the process exits.
-    fn own(mpi: MpiLibrary) -> Result<Arc<Session>> {
+    fn own(mpi: MpiLibrary, timeout: Duration) -> Result<Arc<Session>> {
         let ((end, end_receiver), (ended_sender, ended)) = (channel(), channel());
         let (started, start) = channel();
         let work = move || {
@@ -92,19 +99,26 @@ impl Session {
         };
         let builder = thread::Builder::new().name("xla-mpi-init".into());
         builder.spawn(work).map_err(|error| Error::resource_exhausted(format!("cannot start a thread: {error}")))?;
-        let session = start.recv().map_err(|_| Error::internal("the thread that initialises MPI has panicked"))??;
+        let session = start.recv_timeout(timeout).map_err(|error| match error {
+            RecvTimeoutError::Timeout => {
+                Error::failed_precondition(format!("after {timeout:.1?}, MPI_Init_thread has not returned"))
+                    .note("another process of the job is stuck or has failed earlier")
+            }
+            RecvTimeoutError::Disconnected => Error::internal("the thread that initialises MPI has panicked"),
+        })??;
         exit::register()?;
         Ok(session)
     }
 
     fn new(mpi: MpiLibrary, owner: Option<Owner>) -> Arc<Session> {
+        PROCESS.store(std::process::id(), Ordering::Relaxed);
         let gate = Mutex::new(Gate { is_closed: false });
         Arc::new(Session { mpi, gate, owner: owner.map(Mutex::new), has_failed: AtomicBool::new(false) })
     }
 
     /// Waits for permission to call MPI. `None` after its end.
     pub fn lock(&self) -> Option<MutexGuard<'_, Gate>> {
-        Some(self.gate.lock().unwrap_or_else(PoisonError::into_inner)).filter(|gate| !gate.is_closed)
+        self.if_open(self.gate.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns permission to call MPI if no other thread has it.
@@ -114,13 +128,29 @@ impl Session {
             Err(TryLockError::Poisoned(gate)) => gate.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
+        self.if_open(gate)
+    }
+
+    /// Closes the gate if the part of the process that has initialised MPI has finalised it.
+    fn if_open<'a>(&self, mut gate: MutexGuard<'a, Gate>) -> Option<MutexGuard<'a, Gate>> {
+        if self.owner.is_none() && !gate.is_closed {
+            gate.is_closed = !matches!(self.mpi.phase(), Ok((_, false)));
+        }
         Some(gate).filter(|gate| !gate.is_closed)
     }
+}
+
+/// Whether this process has initialised MPI, and is not a forked child of that process.
+pub(crate) fn is_own_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
 
 /// Finalises MPI if this crate has initialised it. After a failure it waits only for a limited time; the process then
 /// exits without `MPI_Finalize`, and its launcher ends the others.
 fn at_exit() {
+    if !is_own_process() {
+        return;
+    }
     let session = SESSION.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let Some((session, owner)) = session.as_ref().and_then(|session| Some((session, session.owner.as_ref()?))) else {
         return;

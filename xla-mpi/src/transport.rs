@@ -10,7 +10,7 @@ use xla_hlo::{Error, Result};
 use xla_service::collective::processes::{Inbox, Message, Progress, Transport};
 
 use crate::endpoint::{Endpoint, Event};
-use crate::session::Session;
+use crate::session::{Session, is_own_process};
 
 /// Time between two polls of the transport's thread if nothing is pending.
 const IDLE_POLL: Duration = Duration::from_millis(1);
@@ -53,7 +53,12 @@ impl Mpi {
     ///
     /// Fails if MPI cannot be loaded or initialised, or if the job has another number of processes than `size`.
     pub fn new(size: usize, timeout: Duration) -> Result<Arc<Mpi>> {
-        let session = Session::get()?;
+        let session = Session::get(timeout)?;
+        // After a failure, other processes may never reach `MPI_Finalize`.
+        Mpi::create(session.clone(), size, timeout).inspect_err(|_| session.has_failed.store(true, Ordering::Relaxed))
+    }
+
+    fn create(session: Arc<Session>, size: usize, timeout: Duration) -> Result<Arc<Mpi>> {
         let (rank, mpi_size) = {
             let _gate = session.lock().ok_or_else(ended)?;
             session.mpi.return_errors(session.mpi.constants.world)?;
@@ -93,6 +98,9 @@ impl Mpi {
     fn deliver(&self, events: Vec<Event>) {
         if events.is_empty() {
             return;
+        }
+        if events.iter().any(|event| matches!(event, Event::Lost(..))) {
+            self.session.has_failed.store(true, Ordering::Relaxed);
         }
         let mut receiver = self.receiver();
         match receiver.inbox.clone() {
@@ -208,6 +216,9 @@ impl Transport for Mpi {
 
 impl Drop for Mpi {
     fn drop(&mut self) {
+        if !is_own_process() {
+            return;
+        }
         let start = Instant::now();
         let is_over = || start.elapsed() > LAST_SENDS || self.session.has_failed.load(Ordering::Relaxed);
         while self.endpoint().has_sends() && !is_over() && self.session.lock().is_some() {

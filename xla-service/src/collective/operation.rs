@@ -219,7 +219,8 @@ impl CollectiveSpec {
             return Err(Error::invalid_argument(format!("{name} needs {expected} operands, it has {count}")));
         }
         let bytes = |part: &Part| {
-            let factors = [part.outer, part.inner, part.element_type.byte_width(), members];
+            // The size of a run must fit even if there are no runs.
+            let factors = [part.inner, part.element_type.byte_width(), members, part.outer];
             factors.iter().try_fold(1, |bytes: usize, &factor| bytes.checked_mul(factor))
         };
         match self.arrays.iter().position(|part| bytes(part).is_none_or(|bytes| bytes > isize::MAX as usize)) {

@@ -35,7 +35,7 @@ impl<'a> Waiting<'a> {
     pub fn receive(&mut self, process: &Process, part: u64) -> Result<Vec<u8>> {
         let (exchange, hub) = (self.exchange, &self.exchange.route.hub);
         let id = exchange.route.id(exchange.number, part);
-        let (mut sleep, mut polls) = (None, 0);
+        let (mut sleep, mut polls) = (None, 0_usize);
         loop {
             match hub.mailbox.take(process.rank, id, exchange.is_stopped, sleep.take()) {
                 Look::Found(bytes) => return Ok(bytes),
@@ -47,7 +47,13 @@ impl<'a> Waiting<'a> {
                 Look::Nothing => {}
             }
             match hub.transport.poll() {
-                Progress::Made => continue,
+                // Messages of other cliques must not defer the time-out.
+                Progress::Made => {
+                    polls += 1;
+                    if !polls.is_multiple_of(64) {
+                        continue;
+                    }
+                }
                 Progress::Idle if polls < POLLS => {
                     polls += 1;
                     std::thread::yield_now();
