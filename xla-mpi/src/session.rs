@@ -43,8 +43,8 @@ struct Owner {
 }
 
 impl Session {
-    /// Returns the session of this process, and initialises MPI at the first call, which waits up to `timeout` for other
-    /// processes.
+    /// Returns the session of this process, and initialises MPI at the first call, which waits up to `timeout` for the
+    /// other processes.
     pub fn get(timeout: Duration) -> Result<Arc<Session>> {
         let mut session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = &*session {

@@ -42,10 +42,12 @@ pub(crate) fn view_of_device_buffer(args: &ClientCreateViewOfDeviceBufferArgs) -
     let strides = layout::strides(&shape);
     let (dims, strides) = (shape.dims(), Some(&strides[..]));
     let array = StridedShape { element_type: shape.element_type(), dims, strides, offset: 0 };
+    // The callback belongs to the caller unless the call succeeds.
+    let service = place.service()?;
     let region = HostRegion::new(args.device_buffer_ptr, 0, array.extent()?.after)?;
     let (release, memory, argument) = (args.on_delete_callback, args.device_buffer_ptr, args.on_delete_callback_arg);
     let memory = region.external(move || release.call(memory, argument));
-    let buffer = place.service()?.buffer_from_external(memory, &array, shape.layout())?;
+    let buffer = service.buffer_from_external(memory, &array, shape.layout())?;
     args.buffer.set(BufferState::handle(place, buffer));
     Ok(())
 }

@@ -11,6 +11,9 @@ use crate::status::{Code, Status};
 /// Limit on the devices of a client if the platform has only one. They share the host.
 const MAX_DEVICES: usize = 1024;
 
+/// Maximum number of processes. It bounds the list of devices that they exchange.
+const MAX_PROCESSES: usize = 1 << 16;
+
 /// Platform of a client: its name for callers, and its number of devices.
 #[derive(Clone, Debug)]
 pub(crate) struct PlatformSpec {
@@ -71,6 +74,11 @@ impl PlatformSpec {
             )));
         }
         let (process, processes) = self.process;
+        if processes > MAX_PROCESSES {
+            return Err(Status::invalid_argument(format!(
+                "create option num_nodes is {processes}, but it must be at most {MAX_PROCESSES}"
+            )));
+        }
         if process >= processes {
             return Err(Status::invalid_argument(format!(
                 "create option node_id is {process}, but it must be less than num_nodes, {processes}"

@@ -157,7 +157,8 @@ fn processes(spec: &PlatformSpec, store: CallerStore) -> Result<Option<ProcessOp
         return Ok(None);
     }
     let store = Arc::new(store.checked()?);
-    Ok(Some(ProcessOptions { process, processes, store, connector: TCP.clone(), timeout: START_TIMEOUT }))
+    let (connector, collective_timeouts) = (TCP.clone(), ProcessOptions::COLLECTIVE_TIMEOUTS);
+    Ok(Some(ProcessOptions { process, processes, store, connector, timeout: START_TIMEOUT, collective_timeouts }))
 }
 
 /// Whether the host can read a device's memory in place. Determined by a test allocation.

@@ -81,6 +81,18 @@ impl LoadedExecutable {
         options: &ExecuteOptions,
     ) -> Result<Vec<DeviceResults>> {
         forked::check()?;
+        let launched = self.launch_checked(arguments, options);
+        if let (Err(error), Arrangement::PerDevice(program)) = (&launched, self.arrangement()) {
+            program.reject(self, error);
+        }
+        launched
+    }
+
+    fn launch_checked<'a>(
+        &self,
+        arguments: &[impl AsRef<[&'a Buffer]>],
+        options: &ExecuteOptions,
+    ) -> Result<Vec<DeviceResults>> {
         let devices = self.device_indices();
         if arguments.len() != devices.len() {
             return Err(self.wrong_count("lists of arguments, one for each device", devices.len(), arguments.len()));

@@ -127,11 +127,10 @@ impl Client {
         };
         let devices = executors.into_iter().map(device).collect::<Result<Vec<_>>>()?;
         let models = devices.iter().map(|device| device.executor.description().model.clone()).collect();
-        let timeouts = options.collective_timeouts;
         let (topology, across) = match options.processes.filter(|processes| processes.processes > 1) {
             None => (Topology::of_one_process(models), None),
             Some(processes) => {
-                let (topology, engine) = processes.connect(platform.name(), models, timeouts)?;
+                let (topology, engine) = processes.connect(platform.name(), models)?;
                 (topology, Some(engine))
             }
         };
@@ -145,7 +144,7 @@ impl Client {
             never: CancelToken::never(),
             workers: Arc::new(Workers::new(platform.name(), threads)),
             devices,
-            collectives: Arc::new(InProcess::new(timeouts)),
+            collectives: Arc::new(InProcess::new(options.collective_timeouts)),
             across,
             topology,
             launches: LaunchCounts::default(),

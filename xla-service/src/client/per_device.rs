@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use sha2::{Digest, Sha256};
 use xla_hlo::eval::grid::Grid;
+use xla_hlo::text::{PrintOptions, print_module};
 use xla_hlo::{Error, LeafSharding, Result, VerifiedModule};
 use xla_passes::Localized;
 
@@ -126,12 +127,26 @@ impl PerDevice {
     fn begin(&self, client: &ClientState, assignment: &Assignment) -> CollectiveRun {
         match &client.across {
             Some(engine) if assignment.has_remote() => {
-                let identity = self.identity.get_or_init(|| Sha256::digest(self.source.to_string()).into());
+                let identity = self.identity.get_or_init(|| self.identity());
                 let key = client.launches.next(identity, &assignment.ids);
                 CollectiveRun::new(engine.clone(), key).on_devices(assignment.ids.clone())
             }
             _ => CollectiveRun::new(client.collectives.clone(), RunKey::next()),
         }
+    }
+
+    /// Ends the run of a launch that this process rejects: the other processes fail with its error, and the processes
+    /// agree on the keys of later launches.
+    pub fn reject(&self, program: &LoadedExecutable, error: &Error) {
+        if program.assignment().has_remote() {
+            self.begin(&program.client().0, program.assignment()).abort(error.again());
+        }
+    }
+
+    /// Returns an identity of the program that is equal in all processes: paths in its metadata may differ.
+    fn identity(&self) -> [u8; 32] {
+        let options = PrintOptions { metadata: false, ..PrintOptions::default() };
+        Sha256::digest(print_module(&self.source, &options)).into()
     }
 
     /// Returns an error unless the program is for this number of devices.

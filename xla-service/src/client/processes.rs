@@ -24,6 +24,15 @@ pub struct ProcessOptions {
     pub connector: Arc<dyn Connector>,
     /// Maximum time to wait for the other processes when the client is created.
     pub timeout: Duration,
+    /// Maximum times to wait for other devices in a collective. Processes do not start programs at the same time: one
+    /// may compile, or write files, for minutes. Connections report processes that have ended.
+    pub collective_timeouts: Timeouts,
+}
+
+impl ProcessOptions {
+    /// Default of [`ProcessOptions::collective_timeouts`]: one minute and 30 minutes, as XLA:CPU.
+    pub const COLLECTIVE_TIMEOUTS: Timeouts =
+        Timeouts { warn: Duration::from_secs(60), end: Duration::from_secs(30 * 60) };
 }
 
 /// Connects the processes of a job with each other.
@@ -35,12 +44,7 @@ pub trait Connector: fmt::Debug + Send + Sync {
 
 impl ProcessOptions {
     /// Exchanges the devices of all processes, and connects the processes.
-    pub(super) fn connect(
-        &self,
-        platform: &str,
-        models: Vec<String>,
-        timeouts: Timeouts,
-    ) -> Result<(Topology, Arc<dyn CollectiveEngine>)> {
+    pub(super) fn connect(&self, platform: &str, models: Vec<String>) -> Result<(Topology, Arc<dyn CollectiveEngine>)> {
         let place = (self.process, self.processes);
         let topology = exchange(&*self.store, platform, place, models, self.timeout)?;
         let transport = self.connector.connect(self)?;
@@ -56,6 +60,6 @@ impl ProcessOptions {
         }
         let processes: HashMap<usize, usize> =
             topology.devices().iter().enumerate().map(|(id, device)| (id, device.process)).collect();
-        Ok((topology, Arc::new(Processes::new(transport, processes, timeouts)?)))
+        Ok((topology, Arc::new(Processes::new(transport, processes, self.collective_timeouts)?)))
     }
 }

@@ -7,6 +7,9 @@ use xla_hlo::{Error, Result};
 use super::store::{KeyValueStore, publish};
 use super::{GlobalDevice, Topology, numbered};
 
+/// Maximum number of missing processes that an error names.
+const MAX_NAMED: usize = 16;
+
 /// Exchange of one process, in execution.
 struct Exchange<'a> {
     store: &'a dyn KeyValueStore,
@@ -32,12 +35,21 @@ pub fn exchange(
         return Err(Error::invalid_argument(format!("process {process} is not one of {processes} processes")));
     }
     let exchange = Exchange { store, platform, processes, start: Instant::now(), timeout };
-    publish(store, &exchange.key_of(process), models.join("\n").as_bytes())?;
+    let models: Vec<String> = models.iter().map(|model| model.replace(['\n', '\r'], " ")).collect();
+    let lines: String = models.iter().map(|model| format!("{model}\n")).collect();
+    publish(store, &exchange.key_of(process), lines.as_bytes())?;
     if process == 0 {
         publish(store, &exchange.key_of_all(), encode(&exchange.collect()?).as_bytes())?;
     }
     let list = store.get(&exchange.key_of_all(), exchange.left()).map_err(|error| exchange.missing(error))?;
-    Topology::new(process, processes, decode(&list, processes)?)
+    let devices = decode(&list, processes)?;
+    let own = devices.iter().filter(|device| device.process == process).map(|device| &device.model);
+    if !own.eq(&models) {
+        return Err(Error::failed_precondition(format!(
+            "the published list of devices has others of process {process} than the process itself"
+        )));
+    }
+    Topology::new(process, processes, devices)
 }
 
 impl Exchange<'_> {
@@ -67,7 +79,7 @@ impl Exchange<'_> {
     /// Returns the error of a wait that failed: it names the processes that have not published their devices.
     fn missing(&self, error: Error) -> Error {
         let is_missing = |&process: &usize| !matches!(self.store.try_get(&self.key_of(process)), Ok(Some(_)));
-        let mut missing: Vec<usize> = (0..self.processes).filter(is_missing).collect();
+        let mut missing: Vec<usize> = (0..self.processes).filter(is_missing).take(MAX_NAMED).collect();
         if missing.is_empty() {
             missing.push(0);
         }

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
+use crate::collective::Timeouts;
 use crate::collective::processes::{InMemory, Tcp, Transport};
 use crate::topology::InMemoryStore;
 
@@ -33,7 +34,8 @@ fn create(process: usize, devices: usize, processes: &ProcessOptions) -> Result<
 
 fn options(processes: usize, connector: Arc<dyn Connector>) -> ProcessOptions {
     let store = Arc::new(InMemoryStore::default());
-    ProcessOptions { process: 0, processes, store, connector, timeout: Duration::from_secs(60) }
+    let collective_timeouts = Timeouts::default();
+    ProcessOptions { process: 0, processes, store, connector, timeout: Duration::from_secs(60), collective_timeouts }
 }
 
 /// Runs `work` as each process of a job with these numbers of devices.

@@ -43,6 +43,13 @@ struct TcpTransport {
     peers: Vec<Peer>,
 }
 
+impl Drop for TcpTransport {
+    /// Ends all threads that write before the connections wait for theirs.
+    fn drop(&mut self) {
+        self.peers.iter_mut().for_each(Peer::close);
+    }
+}
+
 impl Transport for TcpTransport {
     fn rank(&self) -> usize {
         self.rank

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use xla_hlo::{Error, Result};
@@ -27,14 +27,16 @@ pub(super) struct Peer {
     pub location: String,
     stream: Option<TcpStream>,
     /// Messages for the thread that writes, and their receiver until it starts.
-    queue: Sender<Message>,
+    queue: Option<Sender<Message>>,
     unstarted: Mutex<Option<Receiver<Message>>>,
+    /// Thread that writes, once it has started.
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Peer {
     pub fn new(location: String, stream: Option<TcpStream>) -> Peer {
         let (queue, receiver) = mpsc::channel();
-        Peer { location, stream, queue, unstarted: Mutex::new(Some(receiver)) }
+        Peer { location, stream, queue: Some(queue), unstarted: Mutex::new(Some(receiver)), writer: Mutex::default() }
     }
 
     /// Starts the threads that write and read.
@@ -56,10 +58,10 @@ impl Peer {
         };
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let thread = thread::Builder::new().name(format!("xla-tcp-{name}-{rank}"));
-            thread.spawn(work).map(drop).map_err(cannot)
+            thread.spawn(work).map_err(cannot)
         };
         let (inbox_of_writer, lost_of_writer) = (inbox.clone(), lost.clone());
-        spawn(
+        let writer = spawn(
             "write",
             Box::new(move || {
                 if let Err(error) = write(&writer, &queue) {
@@ -69,6 +71,7 @@ impl Peer {
                 drop(writer.shutdown(Shutdown::Write));
             }),
         )?;
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
         let inbox = inbox.clone();
         spawn(
             "read",
@@ -76,13 +79,38 @@ impl Peer {
                 let error = read(reader, |id, bytes| inbox.receive(rank, id, bytes));
                 inbox.lost(rank, lost(error));
             }),
-        )
+        )?;
+        Ok(())
     }
 
     /// Queues a message.
     pub fn send(&self, rank: usize, message: Message) -> Result<()> {
         let lost = |_| Error::internal(format!("the connection to process {rank}, {}, is lost", self.location));
-        self.queue.send(message).map_err(lost)
+        self.queue.as_ref().map_or(Ok(()), |queue| queue.send(message)).map_err(lost)
+    }
+}
+
+impl Peer {
+    /// Ends the thread that writes, after all messages.
+    pub fn close(&mut self) {
+        self.queue = None;
+    }
+}
+
+impl Drop for Peer {
+    /// Waits until all messages are written, which takes at most [`WRITE_TIMEOUT`] without progress, and ends the
+    /// thread that reads.
+    fn drop(&mut self) {
+        self.close();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != thread::current().id()) {
+            // A panic of the thread has been reported.
+            let _ = writer.join();
+        }
+        if let Some(stream) = &self.stream {
+            // Fails if the connection has ended.
+            let _ = stream.shutdown(Shutdown::Read);
+        }
     }
 }
 
