@@ -15,7 +15,7 @@ use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, PointerValue};
 
 use crate::simt::TensorMap;
 use crate::target::Target;
-use xla_hlo::{Error, Result};
+use xla_hlo::{ElementType, Error, Opcode, Result};
 use xla_service::Optimize;
 
 /// Options of emission.
@@ -122,8 +122,8 @@ pub struct Emitter<'ctx> {
     scratch: Cell<Option<CallerScratch<'ctx>>>,
     /// Constant arrays of the module, by content.
     pub(crate) arrays: RefCell<HashMap<ArrayValue<'ctx>, PointerValue<'ctx>>>,
-    /// Copies of functions in the current kernel, by name.
-    copies: RefCell<HashMap<String, usize>>,
+    /// Copies of functions in the current kernel, by element type and number of lanes.
+    copies: RefCell<HashMap<(Opcode, ElementType, u32), usize>>,
 }
 
 impl<'ctx> Emitter<'ctx> {
@@ -201,9 +201,9 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Counts a copy of a function in the current kernel; returns the number of its copies, including this one.
-    pub(crate) fn count_copy(&self, name: &str) -> usize {
+    pub(crate) fn count_copy(&self, function: (Opcode, ElementType, u32)) -> usize {
         let mut copies = self.copies.borrow_mut();
-        let count = copies.entry(name.to_owned()).or_default();
+        let count = copies.entry(function).or_default();
         *count += 1;
         *count
     }

@@ -16,6 +16,7 @@
 
 mod abi;
 mod calls;
+mod connector;
 mod endpoint;
 mod find;
 mod library;
@@ -24,4 +25,5 @@ mod session;
 mod transport;
 mod wire;
 
+pub use connector::MpiConnector;
 pub use transport::Mpi;

@@ -39,11 +39,7 @@ fn loaded(
     program: &LoadedExecutable,
     options: Options,
 ) -> Result<Handle<kinds::LoadedExecutable>, Status> {
-    let topology = client.service.topology();
-    let devices = match topology.processes() > 1 && !options.has_devices() {
-        true => topology.default_assignment(program.device_ids().len()),
-        false => options.devices()?,
-    };
+    let devices = options.devices(Some(client.service.topology()))?;
     let program = program.on_devices(&devices)?;
     let platform = client.topology.spec.platform.name();
     let executable = ExecutableState::new(Compiled::Loaded(program.clone()), options, devices, platform)?;
@@ -58,7 +54,7 @@ pub(crate) fn compile_for_topology(args: &CompileArgs) -> Result<(), Status> {
     let compiler = topology.spec.platform.compiler();
     let optimized = compiler.run_hlo_passes(module, &options.service)?;
     let compiled = compiler.run_backend(optimized, &options.service)?;
-    let (devices, platform) = (options.devices()?, topology.spec.platform.name());
+    let (devices, platform) = (options.devices(None)?, topology.spec.platform.name());
     let executable = ExecutableState::new(Compiled::Alone(compiled), options, devices, platform)?;
     args.executable.set(Handle::new(Arc::new(executable)));
     Ok(())

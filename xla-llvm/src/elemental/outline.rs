@@ -26,8 +26,11 @@ pub(super) fn apply<'e, 'ctx, const N: usize>(
     if !is_transcendental(opcode) || e.target().simt().is_some() {
         return body(operands);
     }
-    let name = format!("xla.{opcode}.{}.x{}", operands[0].element_type(), operands[0].width());
-    if e.count_copy(&name) <= INLINE_COPIES { body(operands) } else { call(e, &name, operands, body) }
+    let (ty, width) = (operands[0].element_type(), operands[0].width());
+    match e.count_copy((opcode, ty, width)) {
+        ..=INLINE_COPIES => body(operands),
+        _ => call(e, &format!("xla.{opcode}.{ty}.x{width}"), operands, body),
+    }
 }
 
 /// Calls the helper function `name`, whose result has the type of the first operand.

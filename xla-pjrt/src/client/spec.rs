@@ -26,6 +26,18 @@ pub(crate) struct PlatformSpec {
     pub asynchronous: bool,
     /// Number of this process, and number of processes.
     pub process: (usize, usize),
+    /// Transport of collectives between processes.
+    pub collectives: Collectives,
+}
+
+/// Transport of collectives between processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Collectives {
+    /// TCP, with addresses in the key-value store.
+    #[default]
+    Tcp,
+    /// MPI, for processes that `mpiexec` has started.
+    Mpi,
 }
 
 /// Create options as passed by the caller.
@@ -37,6 +49,7 @@ struct Options {
     asynchronous: Option<bool>,
     node_id: Option<usize>,
     num_nodes: Option<usize>,
+    collectives: Collectives,
 }
 
 impl PlatformSpec {
@@ -47,6 +60,7 @@ impl PlatformSpec {
     /// - `device_count` or `cpu_device_count`: number of devices. Default: the platform's number of devices.
     /// - `asynchronous`: whether calls may return before their programs have run. Default: true.
     /// - `node_id`, `num_nodes`: number of this process and number of processes. Default: 0 of 1.
+    /// - `collectives`: transport between processes, `tcp` or `mpi`. Default: `tcp`.
     /// - `partition_index`: ignored.
     pub fn from_options(named: Named) -> Result<PlatformSpec, Status> {
         let options = Options::read(named)?;
@@ -59,7 +73,8 @@ impl PlatformSpec {
         let devices = options.devices.unwrap_or_else(|| platform.device_count().max(1));
         let asynchronous = options.asynchronous.unwrap_or(true);
         let process = (options.node_id.unwrap_or(0), options.num_nodes.unwrap_or(1).max(1));
-        PlatformSpec { registry, platform, name, devices, asynchronous, process }.checked()
+        let collectives = options.collectives;
+        PlatformSpec { registry, platform, name, devices, asynchronous, process, collectives }.checked()
     }
 
     /// Returns an error if the platform cannot have this number of devices.
@@ -104,6 +119,7 @@ impl Options {
                 ("asynchronous", Value::Flag(flag)) => options.asynchronous = Some(flag),
                 ("node_id", value) => options.node_id = Some(count(&name, &value)?),
                 ("num_nodes", value) => options.num_nodes = Some(count(&name, &value)?),
+                ("collectives", value) => options.collectives = collectives(&value)?,
                 ("partition_index", _) => {}
                 ("platform" | "platform_name", value) => {
                     return Err(Status::invalid_argument(format!("create option {name} must be text, not {value:?}")));
@@ -116,12 +132,21 @@ impl Options {
                 _ => {
                     return Err(Status::invalid_argument(format!(
                         "create option {name:?} is unknown; the options are platform, platform_name, device_count, \
-                         asynchronous, node_id, num_nodes"
+                         asynchronous, node_id, num_nodes, collectives"
                     )));
                 }
             }
         }
         Ok(options)
+    }
+}
+
+/// Reads the name of a transport.
+fn collectives(value: &Value) -> Result<Collectives, Status> {
+    match value {
+        Value::Text(text) if text == "tcp" => Ok(Collectives::Tcp),
+        Value::Text(text) if text == "mpi" => Ok(Collectives::Mpi),
+        _ => Err(Status::invalid_argument(format!("create option collectives must be tcp or mpi, not {value:?}"))),
     }
 }
 

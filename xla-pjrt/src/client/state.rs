@@ -5,11 +5,12 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::time::Duration;
 
 use xla_hlo::{ArrayShape, ElementType, MEMORY_KINDS};
+use xla_mpi::MpiConnector;
 use xla_service::collective::processes::Tcp;
 use xla_service::topology::GlobalDevice;
-use xla_service::{ClientOptions, ProcessOptions};
+use xla_service::{ClientOptions, Connector, ProcessOptions};
 
-use super::spec::PlatformSpec;
+use super::spec::{Collectives, PlatformSpec};
 use super::topology_state::{TopologyState, camel_case};
 use crate::abi::kinds;
 use crate::ffi::{CallerStore, Handle, HasUserData, Hosted, Kind, UserData, user_data_table};
@@ -157,7 +158,11 @@ fn processes(spec: &PlatformSpec, store: CallerStore) -> Result<Option<ProcessOp
         return Ok(None);
     }
     let store = Arc::new(store.checked()?);
-    let (connector, collective_timeouts) = (TCP.clone(), ProcessOptions::COLLECTIVE_TIMEOUTS);
+    let connector: Arc<dyn Connector> = match spec.collectives {
+        Collectives::Tcp => TCP.clone(),
+        Collectives::Mpi => Arc::new(MpiConnector),
+    };
+    let collective_timeouts = ProcessOptions::COLLECTIVE_TIMEOUTS;
     Ok(Some(ProcessOptions { process, processes, store, connector, timeout: START_TIMEOUT, collective_timeouts }))
 }
 

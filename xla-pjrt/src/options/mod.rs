@@ -6,6 +6,7 @@ mod overrides;
 use prost::Message;
 use xla_hlo::proto::messages::ShapeProto;
 use xla_hlo::{ArrayShape, Layout, Module, Shape};
+use xla_service::topology::Topology;
 use xla_service::{CompileOptions, OptLevel};
 
 use messages::{CompileOptionsProto, ComputationDeviceProto, ExecutableBuildOptionsProto};
@@ -64,20 +65,21 @@ impl Options {
         self.message.executable_build_options.as_ref()
     }
 
-    /// Whether the options assign devices.
-    pub fn has_devices(&self) -> bool {
-        self.build().is_some_and(|build| build.device_assignment.is_some())
-    }
-
     /// Returns the global ids of the devices, replica by replica: the ones that the options assign, otherwise
-    /// consecutive ones from the device ordinal or 0 on.
-    pub fn devices(&self) -> Result<Vec<usize>, Status> {
+    /// consecutive ones from the local device with the device ordinal on, or the topology's default.
+    pub fn devices(&self, topology: Option<&Topology>) -> Result<Vec<usize>, Status> {
         let wanted = self.replicas.checked_mul(self.partitions);
         let wanted = wanted
             .ok_or_else(|| Status::invalid_argument("the compile options request too many replicas and partitions"))?;
         let Some(assignment) = self.build().and_then(|build| build.device_assignment.as_ref()) else {
-            let first = self.build().map_or(0, |build| usize::try_from(build.device_ordinal).unwrap_or(0));
-            return Ok((first..first.saturating_add(wanted)).take(wanted).collect());
+            let ordinal = self.build().map_or(0, |build| usize::try_from(build.device_ordinal).unwrap_or(0));
+            return Ok(match topology {
+                Some(topology) if ordinal == 0 => topology.default_assignment(wanted),
+                topology => {
+                    let first = topology.map_or(ordinal, |topology| topology.id(ordinal));
+                    (first..first.saturating_add(wanted)).collect()
+                }
+            });
         };
         let device = |replica: usize, partition: usize| {
             let id = assignment.computation_devices.get(partition)?.replica_device_ids.get(replica)?;

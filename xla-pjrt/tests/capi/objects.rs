@@ -54,13 +54,15 @@ fn unknown_create_options_are_named() {
     assert_eq!(
         message,
         "create option \"colour\" is unknown; the options are platform, platform_name, device_count, asynchronous, \
-         node_id, num_nodes"
+         node_id, num_nodes, collectives"
     );
     assert!(create(&[("device_count", 0)]).is_err());
     assert!(create(&[("device_count", 1 << 40)]).is_err());
     assert!(create(&[("node_id", 0), ("num_nodes", 1)]).is_ok());
     let message = create(&[("node_id", 2), ("num_nodes", 2)]).expect_err("an error").message;
     assert_eq!(message, "create option node_id is 2, but it must be less than num_nodes, 2");
+    let message = create(&[("collectives", 3)]).expect_err("an error").message;
+    assert_eq!(message, "create option collectives must be tcp or mpi, not Integer(3)");
     let message = create(&[("node_id", 0), ("num_nodes", 2)]).expect_err("an error").message;
     assert!(message.starts_with("a client of several processes needs a key-value store: "), "{message}");
 }

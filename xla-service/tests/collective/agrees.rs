@@ -54,16 +54,21 @@ fn every_collective_of_every_type_agrees_with_the_evaluator() {
     }
 }
 
-#[test]
-fn reductions_of_every_type_agree_with_the_evaluator() {
+/// Checks reductions of every element type, accumulator and operation.
+pub fn check_reductions(execute: Execute) {
     let random = &mut Random(7);
     for &ty in ElementType::ALL {
         for accumulator in accumulators(ty) {
             for operation in operations(accumulator) {
-                check(&Case::reduction(ty, accumulator, operation), ty, random);
+                check_with(&Case::reduction(ty, accumulator, operation), ty, random, execute);
             }
         }
     }
+}
+
+#[test]
+fn reductions_of_every_type_agree_with_the_evaluator() {
+    check_reductions(execute);
 }
 
 #[test]

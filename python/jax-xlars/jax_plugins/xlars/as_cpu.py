@@ -5,7 +5,7 @@ import functools
 import os
 import re
 
-from jax._src import stages, xla_bridge
+from jax._src import config, stages, xla_bridge
 
 from jax_plugins.xlars import callbacks, libraries
 
@@ -15,10 +15,12 @@ PRIORITY = 350
 
 def create_options(platform: str) -> dict[str, str | int | bool]:
     """Options of the client, read when it is made: the platform, the name it goes by, the number of devices, whether
-    calls return before their programs have run."""
+    calls return before their programs have run, the transport between processes."""
     options = {"platform": platform, "platform_name": "cpu"}
     if not xla_bridge._CPU_ENABLE_ASYNC_DISPATCH.value:
         options["asynchronous"] = False
+    if config.cpu_collectives_implementation.value == "mpi":
+        options["collectives"] = "mpi"
     count = xla_bridge.num_cpu_devices.value
     if count < 0:
         flags = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,10 +35,12 @@ pub(super) fn connect(options: &ProcessOptions, prefix: &str) -> Result<Vec<Peer
     let start = Instant::now();
     let left = || options.timeout.saturating_sub(start.elapsed());
     let cannot = |error| Error::failed_precondition(format!("cannot listen for other processes: {error}"));
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(cannot)?;
+    let ip = own_ip()?;
+    let any = if ip.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+    let listener = TcpListener::bind((any, 0)).map_err(cannot)?;
     let port = listener.local_addr().map_err(cannot)?.port();
     let own = Address {
-        socket: SocketAddr::new(own_ip()?, port),
+        socket: SocketAddr::new(ip, port),
         token: RandomState::new().build_hasher().finish(),
         location: format!("pid {}", std::process::id()),
     };
@@ -77,26 +79,24 @@ fn accept_all(
     let cannot = |error| Error::failed_precondition(format!("cannot accept other processes: {error}"));
     listener.set_nonblocking(true).map_err(cannot)?;
     while streams.iter().any(Option::is_none) {
+        if left().is_zero() {
+            let missing = streams.iter().enumerate().filter(|(_, stream)| stream.is_none());
+            let missing: Vec<_> = missing.map(|(i, _)| (first + i).to_string()).collect();
+            let missing = missing.join(", ");
+            return Err(Error::failed_precondition(format!("these processes have not connected in time: {missing}")));
+        }
         match listener.accept() {
             Ok((stream, _)) => {
                 // A stranger, or a process that has died meanwhile.
-                let Ok((sent, rank)) = introduction(&stream) else { continue };
+                let Ok((sent, rank)) = introduction(&stream, left().min(INTRODUCTION)) else { continue };
                 if let Some(place) = rank.checked_sub(first).and_then(|i| streams.get_mut(i)).filter(|_| sent == token)
                 {
                     *place = Some(stream);
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if left().is_zero() {
-                    let missing = streams.iter().enumerate().filter(|(_, stream)| stream.is_none());
-                    let missing: Vec<_> = missing.map(|(i, _)| (first + i).to_string()).collect();
-                    return Err(Error::failed_precondition(format!(
-                        "these processes have not connected in time: {}",
-                        missing.join(", ")
-                    )));
-                }
-                thread::sleep(STEP);
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(STEP),
+            // A connection that its sender has ended.
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
             Err(error) => return Err(cannot(error)),
         }
     }
@@ -104,13 +104,21 @@ fn accept_all(
 }
 
 /// Reads token and rank of a new connection.
-fn introduction(mut stream: &TcpStream) -> std::io::Result<(u64, usize)> {
+fn introduction(mut stream: &TcpStream, timeout: Duration) -> std::io::Result<(u64, usize)> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(INTRODUCTION))?;
-    let (mut token, mut rank) = ([0; 8], [0; 8]);
-    stream.read_exact(&mut token)?;
-    stream.read_exact(&mut rank)?;
+    let start = Instant::now();
+    let (mut bytes, mut count) = ([0; 16], 0);
+    while count < bytes.len() {
+        // The time-out of a socket is one of each read.
+        let left = timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero()).ok_or(ErrorKind::TimedOut)?;
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut bytes[count..])? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            read => count += read,
+        }
+    }
     stream.set_read_timeout(None)?;
+    let [token, rank] = [0, 8].map(|at| std::array::from_fn(|i| bytes[at + i]));
     Ok((u64::from_le_bytes(token), usize::try_from(u64::from_le_bytes(rank)).unwrap_or(usize::MAX)))
 }
 
