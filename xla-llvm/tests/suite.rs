@@ -34,7 +34,7 @@ mod kinds;
 #[cfg(target_arch = "x86_64")]
 #[path = "suite/loops.rs"]
 mod loops;
-#[path = "suite/manifest.rs"]
+#[path = "suite/manifest/mod.rs"]
 mod manifest;
 #[path = "suite/masked.rs"]
 mod masked;

@@ -3,127 +3,28 @@
 //!
 //! A refactoring leaves the manifest unchanged. For an optimization, the diff names the programs whose code changes;
 //! `cargo insta accept` accepts it. The test emits LLVM IR only, so it takes milliseconds for each kernel. A mechanism
-//! that no program reaches gets a program in `tests/data/manifest`.
+//! that no program reaches gets a program in `tests/data/manifest`, or a family of programs in `tests/data/families`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod profile;
+mod programs;
+
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 use inkwell::context::Context;
 use xla_hlo::ops::Op;
 use xla_hlo::text::parse_module;
-use xla_hlo::{CompId, ElementType, InstrId, Module, Opcode, Result, VerifiedModule};
+use xla_hlo::{CompId, InstrId, Module, Result, VerifiedModule};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{
-    ATTENTION_BACKWARD_HEADS, ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, KERNEL_KINDS, Kernel,
-    KernelKind, KernelPlan, KernelSource, SmallMatrixPlan, TopKPlan, emit_kernel, has_fft_kernel, is_kernel_root,
+    KERNEL_KINDS, Kernel, KernelKind, KernelPlan, KernelSource, emit_kernel, has_fft_kernel, is_kernel_root,
     is_scalar_computation,
 };
 use xla_llvm::target::{CodeGenerators, Target, TargetSpec};
 use xla_passes::analysis::element_order::key_of_comparator;
-use xla_passes::{
-    AttentionProfile, DotProfile, EpilogueProfile, FusionProfile, HeadSizes, PassContext, TargetProfile, TopKProfile,
-    stages,
-};
+use xla_passes::{PassContext, TargetProfile, stages};
 
-/// Folders of programs, relative to the root of the repository.
-const FOLDERS: [&str; 9] = [
-    "backend-cpu/tests/agrees_with_interpreter/programs",
-    "backend-gpu-nvptx/tests/agrees",
-    "backend-gpu-nvptx/tests/agrees/programs",
-    "backend-gpu-nvptx/tests/ptx/programs",
-    "tests/conformance/idioms",
-    "tests/conformance/programs",
-    "tests/conformance/programs/kernels",
-    "tests/regressions",
-    "xla-llvm/tests/data",
-];
-
-/// Maximum number of bytes of a program, so that the test stays fast.
-const MOST_BYTES: usize = 8 << 10;
-
-/// Rows and columns of idioms: several vectors and a part of one.
-const ROWS: usize = 37;
-const COLS: usize = 201;
-
-/// Returns the programs, by folder and name.
-fn programs() -> BTreeMap<String, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut folders: Vec<PathBuf> = FOLDERS.iter().map(|folder| root.join(folder)).collect();
-    let mut programs = BTreeMap::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            let is_data = folder.ends_with("xla-llvm/tests/data");
-            if path.is_dir() && is_data {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "hlo") {
-                let name = path.strip_prefix(&root).unwrap().with_extension("").display().to_string();
-                let text = filled_in(&name, &std::fs::read_to_string(&path).unwrap());
-                programs.insert(name, text);
-            }
-        }
-    }
-    programs.retain(|_, text| text.len() <= MOST_BYTES);
-    programs
-}
-
-/// Replaces the parameters of an idiom's template, as the conformance kit does.
-fn filled_in(name: &str, text: &str) -> String {
-    let ty = match Path::new(name).extension().and_then(|extension| extension.to_str()) {
-        Some("narrow") => "bf16",
-        Some("integer") => "s32",
-        _ => "f32",
-    };
-    let sizes = [
-        ("@rows", ROWS),
-        ("@cols", COLS),
-        ("@last", COLS - 1),
-        ("@next", COLS + 1),
-        ("@after", COLS + 2),
-        ("@double", 2 * COLS),
-        ("@half", COLS.div_ceil(2)),
-    ];
-    let text = text.replace("@type", ty);
-    sizes.iter().fold(text, |text, (token, size)| text.replace(token, &size.to_string()))
-}
-
-/// Returns the profile of a target for the passes: of a CPU, or of a GPU.
-fn profile(target: &Target) -> TargetProfile {
-    let types = || ElementType::ALL.iter().copied();
-    let epilogues = EpilogueProfile::contractions(types(), 1 << 14);
-    let fusion = FusionProfile { epilogues, ..FusionProfile::reductions() };
-    let generic = TargetProfile::generic();
-    if target.simt().is_none() {
-        let vector_bytes = (target.abilities().vector_bits as usize / 8).max(4);
-        let dot = DotProfile { right_rows: true, ..generic.dot };
-        return TargetProfile { vector_bytes, threads: 8, fusion, dot, ..generic };
-    }
-    let sizes = |heads: [(usize, usize, usize); 2]| {
-        BTreeMap::from(heads.map(|(bytes, step, most)| (bytes, HeadSizes { step, most })))
-    };
-    let attention = AttentionProfile {
-        types: BTreeSet::from([ElementType::F16, ElementType::BF16, ElementType::F32]),
-        head_sizes: sizes(ATTENTION_HEADS),
-        sum_head_sizes: sizes(ATTENTION_BACKWARD_HEADS),
-        least_queries: 16,
-        least_keys: 64,
-        few_queries: ATTENTION_DECODE_QUERIES,
-        tile: ATTENTION_ROWS,
-        few_keys: 1024,
-        excess_precision: false,
-    };
-    TargetProfile {
-        threads: target.multiprocessors() as usize,
-        launch_seconds: 3e-6,
-        splits_any_reduction: true,
-        fusion: FusionProfile { attention, horizontal_bytes: 1 << 20, ..fusion },
-        lacks: BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::Fft]),
-        top_k: TopKProfile { most: TopKPlan::MOST, elements: types().filter(|&ty| TopKPlan::takes(ty)).collect() },
-        small_matrices: types().filter_map(|ty| Some((ty, SmallMatrixPlan::most_rows(ty)?))).collect(),
-        ..generic
-    }
-}
+use profile::profile;
+use programs::{families, programs};
 
 /// Returns the computations that run instruction by instruction: the entry, bodies of loops, branches.
 fn sequences(module: &Module) -> Vec<CompId> {
@@ -198,14 +99,15 @@ fn described(kernel: &Kernel) -> String {
     text + &format!(", work {work:.0}")
 }
 
-/// Emits one kernel by `emit` into a module of its own. Returns the hash of its LLVM IR, its strategy and its launch.
+/// Emits one kernel by `emit` into a module of its own. Returns the hash of its interface and LLVM IR, its strategy and
+/// its launch.
 fn line(target: &Target, emit: impl Fn(&Emitter<'_>) -> Result<Kernel>) -> String {
     let context = Context::create();
     let options = EmitOptions { threads: if target.simt().is_some() { 1 } else { 8 }, ..EmitOptions::default() };
     let emitter = Emitter::new(&context, "kernels", target, options);
     let emitted = emit(&emitter).and_then(|kernel| Ok((kernel, emitter.finish()?.print_to_string().to_string())));
     match emitted {
-        Ok((kernel, ir)) => format!("{:016x} {}", hash(&ir), described(&kernel)),
+        Ok((kernel, ir)) => format!("{:016x} {}", hash(&format!("{ir} {kernel:?}")), described(&kernel)),
         Err(error) => format!("error: {error}"),
     }
 }
@@ -256,7 +158,7 @@ pub fn codes_of_plan<P: KernelPlan>(plan: &P, source: &KernelSource<'_>, target:
     phases.map(|phase| format!("  {}\n", code(phase))).collect()
 }
 
-/// Compiles all programs for a target up to the LLVM IR of their kernels.
+/// Compiles programs for a target up to the LLVM IR of their kernels, and lists each kernel.
 fn manifest(target: &Target) -> String {
     let profile = profile(target);
     let mut table = String::new();
@@ -265,35 +167,63 @@ fn manifest(target: &Target) -> String {
         if target.simt().is_some() && name.starts_with("xla-llvm/") {
             add_entry(&mut table, target, &parse_module(&text).unwrap());
         }
-        let optimized = parse_module(&text).and_then(VerifiedModule::new).and_then(|module| {
-            let mut module = Module::clone(&module);
-            stages::standard(&profile).run(&mut module, &PassContext::new(&profile)).map(|_| module)
-        });
-        let module = match optimized {
-            Ok(module) => module,
-            Err(error) => {
-                writeln!(table, "  error: {}", error.to_string().lines().next().unwrap_or_default()).unwrap();
-                continue;
-            }
-        };
-        for computation in sequences(&module) {
-            for (id, instruction) in module[computation].iter() {
-                let is_code = !matches!(
-                    instruction.op(),
-                    Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::Bitcast(_)
-                );
-                if is_code {
-                    add_kernels(&mut table, target, (&module, computation, id));
-                }
-            }
+        add_program(&mut table, target, &profile, &text);
+    }
+    table
+}
+
+/// Compiles the programs of families for a target as [`manifest`] does. Lists one hash for each program.
+fn manifest_of_families(target: &Target) -> String {
+    let profile = profile(target);
+    let mut table = String::new();
+    for (name, programs) in families() {
+        writeln!(table, "{name}").unwrap();
+        for (values, text) in programs {
+            let mut kernels = String::new();
+            add_program(&mut kernels, target, &profile, &text);
+            let hash = hash(&kernels);
+            let error = kernels.split_once("error: ").map(|(_, error)| error.lines().next().unwrap_or_default());
+            writeln!(table, "  {:08x}{values}{}", (hash ^ hash >> 32) as u32, error.unwrap_or_default()).unwrap();
         }
     }
     table
 }
 
+/// Appends the kernels of a program after the target-independent passes.
+fn add_program(table: &mut String, target: &Target, profile: &TargetProfile, text: &str) {
+    let optimized = parse_module(text).and_then(VerifiedModule::new).and_then(|module| {
+        let mut module = Module::clone(&module);
+        stages::standard(profile).run(&mut module, &PassContext::new(profile)).map(|_| module)
+    });
+    let module = match optimized {
+        Ok(module) => module,
+        Err(error) => {
+            writeln!(table, "  error: {}", error.to_string().lines().next().unwrap_or_default()).unwrap();
+            return;
+        }
+    };
+    for computation in sequences(&module) {
+        for (id, instruction) in module[computation].iter() {
+            let is_code = !matches!(
+                instruction.op(),
+                Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::Bitcast(_)
+            );
+            if is_code {
+                add_kernels(table, target, (&module, computation, id));
+            }
+        }
+    }
+}
+
 /// Compares the manifest of a target with its snapshot.
 fn check(name: &str, target: Result<Target>) {
     insta::assert_snapshot!(format!("manifest-{name}"), manifest(&target.unwrap()));
+}
+
+/// Compares the manifest of families for a target with its snapshot. Targets that differ little from others are left
+/// out to save time.
+fn check_families(name: &str, target: Result<Target>) {
+    insta::assert_snapshot!(format!("families-{name}"), manifest_of_families(&target.unwrap()));
 }
 
 /// Returns a CPU by its triple and LLVM's name of the processor, on any machine.
@@ -340,4 +270,24 @@ fn sm_90a() {
 #[test]
 fn sm_100a() {
     check("sm_100a", Target::nvptx("sm_100a"));
+}
+
+#[test]
+fn families_x86_64_v3() {
+    check_families("x86-64-v3", cpu("x86_64-unknown-linux-gnu", "x86-64-v3"));
+}
+
+#[test]
+fn families_x86_64_v4() {
+    check_families("x86-64-v4", cpu("x86_64-unknown-linux-gnu", "x86-64-v4"));
+}
+
+#[test]
+fn families_sm_70() {
+    check_families("sm_70", Target::nvptx("sm_70"));
+}
+
+#[test]
+fn families_sm_90a() {
+    check_families("sm_90a", Target::nvptx("sm_90a"));
 }
