@@ -25,6 +25,7 @@ mod python;
 mod setup;
 mod shell;
 mod simulated_gpu;
+mod stablehlo_tests;
 mod test;
 mod test_backend;
 mod tidy;
@@ -133,6 +134,12 @@ const COMMANDS: &[Command] = &[
         about: "JAX's own tests on the plugin, and what it misses of them",
         help: jax_tests::HELP,
         run: jax_tests::run,
+    },
+    Command {
+        name: "stablehlo-tests",
+        about: "StableHLO's own tests: functions that are accepted, programs that agree",
+        help: stablehlo_tests::HELP,
+        run: stablehlo_tests::run,
     },
     Command {
         name: "zoo",
