@@ -12,6 +12,7 @@ mod demo;
 mod downstream;
 mod emulated;
 mod examples;
+mod faults;
 mod fuzz;
 mod gpu_report;
 mod jax_tests;
@@ -85,6 +86,12 @@ const COMMANDS: &[Command] = &[
     },
     Command { name: "mpi", about: "collectives over several processes under mpiexec", help: mpi::HELP, run: mpi::run },
     Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
+    Command {
+        name: "faults",
+        about: "the command under faults of memory, threads, disk and signals",
+        help: faults::HELP,
+        run: faults::run,
+    },
     Command {
         name: "new-backend",
         about: "a backend of your own, from backend-template: registered, building, passing",
