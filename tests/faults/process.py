@@ -62,9 +62,10 @@ def run(words: list, folder: pathlib.Path, timeout: float, case=None, send_after
 
     folders = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "user"), "TMPDIR": str(folder)}
     environment = {**os.environ, **folders, MARK: mark}
-    started = time.monotonic()
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(words, cwd=folder, env=environment, preexec_fn=prepare, start_new_session=True, **pipes)
+    # The command has started; the time of the fork is not its time.
+    started = time.monotonic()
     timer = threading.Timer(send_after or 0, lambda: process.send_signal(cases.number_of(case.signal)))
     if send_after:
         timer.start()

@@ -248,7 +248,6 @@ def main() -> int:
         return 0
     subject = f"{records.digest(options.command.read_bytes())} seed {options.seed}"
     kept = records.Records(campaign.out / f"seed-{options.seed}.jsonl", subject, keep=not options.again)
-    found = []
 
     def one(case):
         text = campaign.texts[case.program] + repr(case)
@@ -262,8 +261,12 @@ def main() -> int:
             print(f"[{case.number}] {record['result']:<20} {case.fault()}: {case.verb} {case.program}", flush=True)
         return record
 
-    with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(options.workers)
+    try:
         found = list(pool.map(one, chosen))
+    finally:
+        # After Ctrl-C, only the runs that have begun end.
+        pool.shutdown(cancel_futures=True)
     return report(campaign, found)
 
 

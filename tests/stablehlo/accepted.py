@@ -32,7 +32,8 @@ def run(tests, options, records, progress) -> None:
     chosen = {name: text for name, text in functions(tests).items() if options.filter in name}
     waiting = {name: text for name, text in chosen.items() if records.find(name, text) is None}
     reference = Reference()
-    with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(options.workers)
+    try:
         runs = {}
         for name, text in waiting.items():
             try:
@@ -40,7 +41,6 @@ def run(tests, options, records, progress) -> None:
                 runs[pool.submit(accept, text, options)] = name
             except Failure as failure:
                 records.add(name, text, result="not converted", message=str(failure)[:200])
-        reference.close()
         for number, done in enumerate(concurrent.futures.as_completed(runs), 1):
             name = runs[done]
             result, message = done.result()
@@ -48,6 +48,10 @@ def run(tests, options, records, progress) -> None:
             if result != "accepted":
                 keep(options.out / "accepted", name, waiting[name])
             progress(f"[{number}/{len(runs)}] {result:<10} {name}")
+    finally:
+        # After Ctrl-C, only the runs that have begun end.
+        pool.shutdown(cancel_futures=True)
+        reference.close()
 
 
 def keep(folder: pathlib.Path, name: str, text: str) -> None:

@@ -15,17 +15,21 @@ from report import FORMS, PLATFORMS
 def run(tests: pathlib.Path, options, records, progress) -> None:
     """Adds a record for each program, form and platform."""
     reference = Reference()
-    with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(options.workers)
+    try:
         runs = []
         for path in sorted((tests / "interpret").rglob("*.mlir")):
             name = str(path.relative_to(tests / "interpret"))
             for program in programs.programs(path.read_text(), name):
                 if options.filter in program.name:
                     runs += start(program, reference, options, records, pool)
-        reference.close()
         for number, done in enumerate(concurrent.futures.as_completed(runs), 1):
             record = done.result()
             progress(f"[{number}/{len(runs)}] {record['result']:<10} {record['name']}")
+    finally:
+        # After Ctrl-C, only the runs that have begun end.
+        pool.shutdown(cancel_futures=True)
+        reference.close()
 
 
 def start(program: programs.Program, reference: Reference, options, records, pool) -> list:

@@ -191,7 +191,7 @@ fn dispatch(mut args: Arguments) -> Result<()> {
 fn overview() -> String {
     let mut text = String::from("cargo xtask COMMAND [--help]\n\n");
     for command in COMMANDS {
-        text += &format!("  {:<14}  {}\n", command.name, command.about);
+        text += &format!("  {:<15}  {}\n", command.name, command.about);
     }
     text + "\nA newcomer wants `cargo xtask demo`, a contributor `cargo xtask ci`.\n"
 }
