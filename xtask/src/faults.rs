@@ -10,11 +10,12 @@ use crate::{build, packages};
 
 pub const HELP: &str = "\
 Runs the command `xla` under faults: little address space, few threads, limits of file sizes, full disks, few open
-files, and SIGTERM, SIGKILL and SIGINT at any time; run, compile, bench and opt, with traces, dumps and cache folders, on
-programs of tests/ and on larger generated ones. A run is bad if it ends by another signal, panics, hangs, fails with no
-error or several, succeeds without its output, leaves a damaged file or a process, or if the next run with the cache
-fails. Prints each bad run with its command line and the command that repeats it, and a table; fails if there is one.
-Records, and folders of bad runs, are in target/faults. A campaign that was interrupted continues where it was.
+files, and SIGTERM, SIGKILL and SIGINT at any time; run, compile, bench and opt, with traces, dumps and cache folders,
+on programs of tests/ and on larger generated ones. A run is bad if it ends by another signal, panics, hangs, fails
+with no error or several, succeeds without its output, leaves a damaged file or a process, or if the next run with the
+cache fails. Prints each bad run with its command line and the command that repeats it, and a table; fails if there is
+one. Records, and folders of bad runs, are in target/faults. A campaign that was interrupted continues where it was.
+Linux only.
 
   --runs N         number of runs (default: 200)
   --seed N         the seed, which with the number of a run determines it (default: 0)
@@ -42,7 +43,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     run_program(runner)
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
