@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::abi::call;
-use crate::driver::{self, LibraryWork, Status, StreamWork};
+use crate::abi::{call, current, device_where, on_device};
+use crate::driver::{self, DEFAULT_STREAM, Gate, LibraryWork, Status, StreamWork};
 use crate::finding::Problem;
 use crate::machine::Memory;
 
@@ -46,6 +46,37 @@ pub fn enqueue(
         0 => Ok(()),
         status => Err(Status(status)),
     }
+}
+
+/// Returns the number of the device whose context is current in this thread.
+pub fn device() -> Option<usize> {
+    current()
+}
+
+/// Returns the number of the device that has a range of memory.
+pub fn device_of_memory(address: u64, bytes: usize) -> Option<usize> {
+    device_where(|driver| driver.device.memory.has(address, bytes))
+}
+
+/// Returns the number of the device that has a stream. `None` for the default stream, which each device has.
+pub fn device_of_stream(stream: u64) -> Option<usize> {
+    device_where(|driver| driver.has_stream(stream)).filter(|_| stream != DEFAULT_STREAM)
+}
+
+/// Submits work like [`enqueue`] to a stream of any device. It runs once `is_open` returns true, which may depend on
+/// the work of other devices. The stream must not be captured.
+pub fn enqueue_gated(
+    (device, stream): (usize, u64),
+    name: &str,
+    is_open: impl Fn() -> bool + Send + Sync + 'static,
+    work: impl Fn(&mut Memory) -> Result<(), Problem> + Send + Sync + 'static,
+) -> Result<(), Status> {
+    let work = StreamWork::Library(LibraryWork { call: name.into(), run: Arc::new(work) });
+    let sent = on_device(device, |driver| {
+        driver.send_gate(stream, Gate(Arc::new(is_open)))?;
+        driver.send(stream, work)
+    });
+    if sent == 0 { Ok(()) } else { Err(Status(sent)) }
 }
 
 /// Prints a sentence on stderr.

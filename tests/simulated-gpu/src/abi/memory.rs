@@ -3,7 +3,7 @@
 
 use std::ffi::{c_uchar, c_uint, c_void};
 
-use super::{call, handle, put};
+use super::{call, handle, put, wait};
 use crate::driver::{DEFAULT_STREAM, Driver};
 
 #[unsafe(no_mangle)]
@@ -28,7 +28,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemFree_v2(address: u64) -> u32 {
-    call(|driver| driver.free(address))
+    wait(|driver| driver.free(address))
 }
 
 #[unsafe(no_mangle)]
@@ -56,7 +56,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: u
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32 {
-    call(|driver| {
+    wait(|driver| {
         // SAFETY: by the API's contract there are `bytes` bytes at `from`.
         let staged = || unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) }.to_vec();
         driver.upload(to, from.addr(), bytes, DEFAULT_STREAM, staged)?;
@@ -67,12 +67,12 @@ unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize)
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: *mut c_void) -> u32 {
     // SAFETY: the API's contract implies that of `download`.
-    call(|driver| unsafe { download(driver, to, from, bytes, handle(stream)) })
+    wait(|driver| unsafe { download(driver, to, from, bytes, handle(stream)) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32 {
-    call(|driver| {
+    wait(|driver| {
         // SAFETY: the API's contract implies that of `download`.
         unsafe { download(driver, to, from, bytes, DEFAULT_STREAM)? };
         driver.synchronize(DEFAULT_STREAM)

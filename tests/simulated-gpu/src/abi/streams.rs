@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::{call, handle, pointer, put};
+use super::{call, handle, pointer, put, wait};
 use crate::driver::Status;
 
 #[unsafe(no_mangle)]
@@ -23,12 +23,12 @@ unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut *mut c_void, flags:
 
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamDestroy_v2(stream: *mut c_void) -> u32 {
-    call(|driver| driver.destroy_stream(handle(stream)))
+    wait(|driver| driver.destroy_stream(handle(stream)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> u32 {
-    call(|driver| driver.synchronize(handle(stream)))
+    wait(|driver| driver.synchronize(handle(stream)))
 }
 
 #[unsafe(no_mangle)]
@@ -84,7 +84,7 @@ extern "C" fn cuEventQuery(event: *mut c_void) -> u32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuEventSynchronize(event: *mut c_void) -> u32 {
-    call(|driver| driver.wait_for_event(handle(event)))
+    wait(|driver| driver.wait_for_event(handle(event)))
 }
 
 #[unsafe(no_mangle)]

@@ -27,7 +27,7 @@ pub(crate) use modules::{LaunchShape, MOST_SHARED};
 pub use options::{Options, VARIABLE};
 pub use status::Status;
 pub(crate) use tensor_maps::TiledTensor;
-pub(crate) use work::{LibraryWork, Repeats, StreamWork};
+pub(crate) use work::{Gate, LibraryWork, Repeats, StreamWork};
 
 use crate::machine::Memory;
 use objects::{Event, Executable, Function, Graph, LoadedModule, Stream};
@@ -37,7 +37,10 @@ use work::{Conditions, Device};
 /// Default stream.
 pub(crate) const DEFAULT_STREAM: Handle = 0;
 
-/// Driver.
+/// Number of handles of a device.
+const HANDLES_OF_A_DEVICE: u64 = 1 << 32;
+
+/// Driver of one device.
 pub(crate) struct Driver {
     pub options: Options,
     pub device: Device,
@@ -52,14 +55,23 @@ pub(crate) struct Driver {
     /// Conditions: the graph that owns them, and the initial value of each launch.
     conditions: HashMap<u64, (Handle, Option<u32>)>,
     made: u64,
+    /// Number of queries of events.
+    queries: u64,
     /// Status that every call returns after work has failed.
     lost: Option<Status>,
 }
 
 impl Driver {
+    /// Creates the driver of the first device.
+    #[cfg(test)]
     pub fn new(options: Options) -> Driver {
+        Driver::of_device(0, options)
+    }
+
+    /// Creates the driver of a device.
+    pub fn of_device(number: usize, options: Options) -> Driver {
         let device = Device {
-            memory: Memory::new(options.memory, options.checks_written),
+            memory: Memory::of_device(number, options.memory, options.checks_written),
             pinned: pinned::Pinned::default(),
             conditions: Conditions::default(),
             random: Random::new(options.seed),
@@ -78,7 +90,9 @@ impl Driver {
             nodes: HashMap::new(),
             executables: HashMap::new(),
             conditions: HashMap::new(),
-            made: 0,
+            // Devices have different handles.
+            made: number as u64 * HANDLES_OF_A_DEVICE,
+            queries: 0,
             lost: None,
         }
     }

@@ -13,7 +13,9 @@ pub const VARIABLE: &str = "SIMULATED_GPU";
 pub struct Options {
     /// Seed of every choice that the API leaves open. With 0, work is executed as late as possible.
     pub seed: u64,
-    /// Device memory in bytes.
+    /// Number of devices. All have the same properties.
+    pub devices: usize,
+    /// Memory of a device in bytes.
     pub memory: usize,
     /// Compute capability, 90 for sm_90.
     pub capability: u32,
@@ -33,13 +35,17 @@ pub struct Options {
     pub once: Option<PathBuf>,
 }
 
+/// Maximum number of devices.
+const MOST_DEVICES: usize = 16;
+
 /// Form of the options in error messages.
-const FORM: &str = "seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER,wrong=on,fault=KERNEL:2,endless=KERNEL,once=FOLDER";
+const FORM: &str = "seed=3,devices=2,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER,wrong=on,fault=KERNEL:2,endless=KERNEL,once=FOLDER";
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             seed: 0,
+            devices: 1,
             memory: 4 << 30,
             capability: 90,
             approximations: Approximations::Exact,
@@ -65,6 +71,10 @@ impl Options {
             let (name, value) = part.split_once('=').ok_or_else(bad)?;
             match name {
                 "seed" => options.seed = value.parse().map_err(|_| bad())?,
+                "devices" => {
+                    let count = value.parse().ok();
+                    options.devices = count.filter(|count| (1..=MOST_DEVICES).contains(count)).ok_or_else(bad)?;
+                }
                 "memory" => options.memory = bytes(value).ok_or_else(bad)?,
                 "target" => {
                     let number = value.strip_prefix("sm_").and_then(|number| number.parse().ok());
@@ -123,11 +133,11 @@ mod tests {
     #[test]
     fn options_are_read() {
         assert_eq!(Options::parse(""), Ok(Options::default()));
-        let options =
-            "seed=3, memory=256M,target=sm_80,approx=low,initcheck=off,version=12.4,dump=/x,wrong=on,fault=add:2";
+        let options = "seed=3, devices=4,memory=256M,target=sm_80,approx=low,initcheck=off,version=12.4,dump=/x,wrong=on,fault=add:2";
         let options = Options::parse(options).unwrap();
         let expected = Options {
             seed: 3,
+            devices: 4,
             memory: 256 << 20,
             capability: 80,
             approximations: Approximations::Low,
@@ -139,7 +149,8 @@ mod tests {
             once: None,
         };
         assert_eq!(options, expected);
-        let bad = ["seed", "fault=add:0", "memory=3X", "target=90", "approx=much", "colour=red"];
+        let bad =
+            ["seed", "devices=0", "devices=17", "fault=add:0", "memory=3X", "target=90", "approx=much", "colour=red"];
         for bad in bad.into_iter().chain(["memory=99999999999999999999G"]) {
             assert!(Options::parse(bad).unwrap_err().contains("is not understood"), "{bad}");
         }

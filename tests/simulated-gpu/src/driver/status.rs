@@ -5,6 +5,11 @@
 #[must_use]
 pub struct Status(pub u32);
 
+impl Status {
+    /// Work cannot go on before work of another device; no program receives it.
+    pub(crate) const BLOCKED: Status = Status(u32::MAX);
+}
+
 macro_rules! statuses {
     ($($name:ident = $number:literal, $text:literal;)*) => {
         #[allow(missing_docs, reason = "the texts say what they are")]

@@ -2,11 +2,14 @@
 
 use super::handle::{DriverResult, Handle, misuse};
 use super::objects::{Event, Graph, Stream};
-use super::work::{HostBytes, StreamWork};
+use super::work::{Gate, HostBytes, StreamWork};
 use super::{DEFAULT_STREAM, Driver, Status};
 
 /// Maximum length of a queue; at the limit its first work is executed.
 const LONGEST_QUEUE: usize = 512;
+
+/// Every query of an event with a multiple of this number executes work.
+const QUERIES_FOR_A_STEP: u64 = 16;
 
 impl Driver {
     pub fn create_stream(&mut self) -> Handle {
@@ -83,8 +86,10 @@ impl Driver {
     /// `cuEventQuery`: whether the work before an event is done. The query may execute some of it.
     pub fn is_reached(&mut self, event: Handle) -> DriverResult<bool> {
         let Some((stream, until)) = self.event(event)?.at else { return Ok(true) };
-        if self.device.random.below(3) == 2 {
-            self.step(stream)?;
+        // A program may wait by queries alone, so some of them make progress with every seed.
+        self.queries += 1;
+        if self.device.random.below(3) == 2 || self.queries.is_multiple_of(QUERIES_FOR_A_STEP) {
+            self.advance(stream)?;
         }
         Ok(self.streams.get(&stream).is_none_or(|stream| stream.done >= until))
     }
@@ -140,7 +145,7 @@ impl Driver {
         }
         stream.queue.push_back(work);
         if stream.queue.len() > LONGEST_QUEUE {
-            self.step(handle)?;
+            self.advance(handle)?;
         }
         if self.device.random.below(8) >= 5 {
             self.step_anywhere()?;
@@ -149,6 +154,7 @@ impl Driver {
     }
 
     /// Executes work until a stream has executed a given number of commands; other streams may advance as well.
+    /// [`Status::BLOCKED`] if the next work waits for another device.
     fn finish(&mut self, handle: Handle, until: u64) -> DriverResult {
         while self.streams.get(&handle).is_some_and(|stream| stream.done < until) {
             if self.device.random.below(4) == 3 {
@@ -166,10 +172,40 @@ impl Driver {
             return Ok(());
         }
         let chosen = busy[self.device.random.below(busy.len())];
-        self.step(chosen)
+        self.advance(chosen)
     }
 
-    /// Executes the first work of a stream, or work that it depends on.
+    /// Executes the first work of a stream like [`Driver::step`], unless it waits for another device.
+    fn advance(&mut self, handle: Handle) -> DriverResult {
+        match self.step(handle) {
+            Err(Status::BLOCKED) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Executes the first work of each stream, unless it waits for another device.
+    pub fn advance_all(&mut self) -> DriverResult {
+        let busy = |(handle, stream): (&Handle, &Stream)| (!stream.queue.is_empty()).then_some(*handle);
+        let busy: Vec<Handle> = self.streams.iter().filter_map(busy).collect();
+        busy.into_iter().try_for_each(|handle| self.advance(handle))
+    }
+
+    /// Whether a stream of this device has this handle.
+    pub fn has_stream(&self, handle: Handle) -> bool {
+        self.streams.contains_key(&handle)
+    }
+
+    /// Sends a gate to a stream, which must not be captured.
+    pub fn send_gate(&mut self, handle: Handle, gate: Gate) -> DriverResult {
+        if self.stream(handle)?.capture.is_some() {
+            let message = "work of several devices is sent to a stream that is captured";
+            return misuse(message, Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        self.send(handle, StreamWork::Gate(gate))
+    }
+
+    /// Executes the first work of a stream, or work that it depends on. [`Status::BLOCKED`] if it waits for another
+    /// device.
     fn step(&mut self, handle: Handle) -> DriverResult {
         self.alive()?;
         // A wait depends only on work submitted before it, so this loop terminates.
@@ -184,6 +220,7 @@ impl Driver {
                         continue;
                     }
                 }
+                Some(StreamWork::Gate(Gate(is_open))) if !is_open() => return Err(Status::BLOCKED),
                 Some(_) => {}
                 None => return Ok(()),
             }

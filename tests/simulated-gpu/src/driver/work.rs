@@ -49,6 +49,16 @@ pub(crate) struct LibraryWork {
 /// Function on device memory, run once for each submission or launch.
 type MemoryWork = dyn Fn(&mut Memory) -> Result<(), Problem> + Send + Sync;
 
+/// Barrier in a stream: later work waits until it is open, which depends on other devices.
+#[derive(Clone)]
+pub(crate) struct Gate(pub Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gate")
+    }
+}
+
 impl fmt::Debug for LibraryWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LibraryWork({})", self.call)
@@ -60,6 +70,8 @@ impl fmt::Debug for LibraryWork {
 pub(crate) enum StreamWork {
     Kernel(Arc<KernelCall>),
     Library(LibraryWork),
+    /// Waits for work of other devices.
+    Gate(Gate),
     Upload {
         from: HostBytes,
         to: u64,
@@ -131,7 +143,8 @@ impl StreamWork {
             | StreamWork::Upload { .. }
             | StreamWork::Download { .. }
             | StreamWork::Copy { .. } => false,
-            StreamWork::Fill { .. } | StreamWork::Wait { .. } | StreamWork::Stamp { .. } | StreamWork::Nothing => false,
+            StreamWork::Fill { .. } | StreamWork::Wait { .. } | StreamWork::Stamp { .. } => false,
+            StreamWork::Gate(_) | StreamWork::Nothing => false,
         }
     }
 
@@ -191,6 +204,7 @@ impl Device {
             | StreamWork::Copy { bytes, .. } => moved(*bytes),
             StreamWork::Fill { size, count, .. } => moved(size * count),
             StreamWork::Kernel(_)
+            | StreamWork::Gate(_)
             | StreamWork::Wait { .. }
             | StreamWork::Stamp { .. }
             | StreamWork::Nothing
@@ -226,7 +240,7 @@ impl Device {
                 self.memory.write(*to, &element.repeat(*count)).map_err(failure)
             }
             // The driver writes the time of an event.
-            StreamWork::Stamp { .. } | StreamWork::Wait { .. } | StreamWork::Nothing => Ok(()),
+            StreamWork::Stamp { .. } | StreamWork::Wait { .. } | StreamWork::Gate(_) | StreamWork::Nothing => Ok(()),
             StreamWork::Graph(plan) => {
                 self.conditions.0 = plan.conditions.iter().copied().collect();
                 let done = self.run(plan);

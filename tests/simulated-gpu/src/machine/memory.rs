@@ -11,6 +11,9 @@ pub const REGION_BITS: u32 = 33;
 /// Index of the first region for allocations; earlier ones are address windows and the surroundings of null pointers.
 const FIRST_REGION: u64 = 16;
 
+/// Number of regions of a device. They are never reused.
+const REGIONS_OF_A_DEVICE: u64 = 1 << 24;
+
 /// Alignment of allocations. No allocation is aligned to more, so that kernels that depend on more are detected.
 const ALIGNMENT: u64 = 512;
 
@@ -21,6 +24,8 @@ pub struct Memory {
     used: usize,
     limit: usize,
     checks_written: bool,
+    /// Number of the first region of this device: devices share one address space.
+    first_region: u64,
     /// Number of segments of launches so far: see [`super::shadow`].
     pub(super) segments: u64,
     /// Number of instructions that kernels have executed, over all threads.
@@ -30,7 +35,13 @@ pub struct Memory {
 impl Memory {
     /// Creates memory of `limit` bytes. If `checks_written`, reads of uninitialised memory are reported.
     pub fn new(limit: usize, checks_written: bool) -> Memory {
-        Memory { regions: Vec::new(), used: 0, limit, checks_written, segments: 1, instructions: 0 }
+        Memory::of_device(0, limit, checks_written)
+    }
+
+    /// Creates the memory of a device. No address of one device is an address of another.
+    pub fn of_device(device: usize, limit: usize, checks_written: bool) -> Memory {
+        let first_region = FIRST_REGION + device as u64 * REGIONS_OF_A_DEVICE;
+        Memory { regions: Vec::new(), used: 0, limit, checks_written, first_region, segments: 1, instructions: 0 }
     }
 
     /// Returns the free and the total number of bytes.
@@ -49,18 +60,20 @@ impl Memory {
 
     /// Allocates memory and returns its address; `None` if there is not enough.
     pub fn allocate(&mut self, bytes: usize) -> Option<u64> {
-        if bytes > self.limit - self.used || bytes as u64 > (1 << REGION_BITS) - ALIGNMENT {
+        let is_full = self.regions.len() as u64 == REGIONS_OF_A_DEVICE;
+        if is_full || bytes > self.limit - self.used || bytes as u64 > (1 << REGION_BITS) - ALIGNMENT {
             return None;
         }
         self.used += bytes;
         self.regions.push(Some(Store::new(bytes, self.checks_written)));
-        Some(base(self.regions.len() - 1))
+        Some(self.base(self.regions.len() - 1))
     }
 
     /// Frees an allocation; false if no allocation begins at the address.
     pub fn free(&mut self, address: u64) -> bool {
-        let Some(number) = number(address) else { return false };
-        let Some(found) = self.regions.get_mut(number).filter(|_| base(number) == address) else { return false };
+        let Some(number) = self.number(address) else { return false };
+        let base = self.base(number);
+        let Some(found) = self.regions.get_mut(number).filter(|_| base == address) else { return false };
         match found.take() {
             Some(store) => {
                 self.used -= store.len();
@@ -82,21 +95,22 @@ impl Memory {
 
     #[inline]
     fn place(&self, address: u64, bytes: usize) -> Option<(usize, usize)> {
-        let number = number(address)?;
+        let number = self.number(address)?;
         let store = self.regions.get(number)?.as_ref()?;
-        let at = address.checked_sub(base(number))? as usize;
+        let at = address.checked_sub(self.base(number))? as usize;
         (at.checked_add(bytes)? <= store.len()).then_some((number, at))
     }
 
     #[cold]
     fn outside(&self, address: u64, bytes: usize) -> Problem {
-        let near = number(address).and_then(|number| Some((number, self.regions.get(number)?)));
+        let near = self.number(address).and_then(|number| Some((number, self.regions.get(number)?)));
         let what = match near {
             None => "no allocation is near it".to_owned(),
-            Some((number, None)) => format!("the allocation at {:#x} has been freed", base(number)),
+            Some((number, None)) => format!("the allocation at {:#x} has been freed", self.base(number)),
             Some((number, Some(store))) => {
-                let at = address.wrapping_sub(base(number)) as i64;
-                format!("that is at offset {at} of the allocation of {} bytes at {:#x}", store.len(), base(number))
+                let (base, bytes) = (self.base(number), store.len());
+                let at = address.wrapping_sub(base) as i64;
+                format!("that is at offset {at} of the allocation of {bytes} bytes at {base:#x}")
             }
         };
         Problem::new(Class::Bounds, format!("{bytes} bytes at {address:#x} are outside of the device's memory: {what}"))
@@ -153,14 +167,14 @@ impl Memory {
         store.set_raw(at, &content, &written);
         Ok(())
     }
-}
 
-/// Returns the address of an allocation by its index.
-fn base(number: usize) -> u64 {
-    ((number as u64 + FIRST_REGION) << REGION_BITS) + ALIGNMENT
-}
+    /// Returns the address of an allocation by its index.
+    fn base(&self, number: usize) -> u64 {
+        ((number as u64 + self.first_region) << REGION_BITS) + ALIGNMENT
+    }
 
-/// Returns the index of the allocation whose region contains an address.
-fn number(address: u64) -> Option<usize> {
-    (address >> REGION_BITS).checked_sub(FIRST_REGION).map(|number| number as usize)
+    /// Returns the index of the allocation whose region contains an address.
+    fn number(&self, address: u64) -> Option<usize> {
+        (address >> REGION_BITS).checked_sub(self.first_region).map(|number| number as usize)
+    }
 }
