@@ -17,6 +17,7 @@ pub(crate) struct GpuExecutable {
     platform: &'static str,
     device: Arc<DeviceProgram>,
     thunks: ThunkExecutable,
+    launcher: Arc<GpuLauncher>,
     texts: Vec<(String, String)>,
 }
 
@@ -39,9 +40,9 @@ impl GpuExecutable {
         code: Box<dyn DeviceCode>,
     ) -> GpuExecutable {
         let Compiled { program, device, texts } = compiled;
-        let launcher = GpuLauncher::new(device.clone(), code);
-        let thunks = ThunkExecutable::new(module, program, Arc::new(launcher));
-        GpuExecutable { platform, device, thunks, texts }
+        let launcher = Arc::new(GpuLauncher::new(device.clone(), code));
+        let thunks = ThunkExecutable::new(module, program, launcher.clone());
+        GpuExecutable { platform, device, thunks, launcher, texts }
     }
 }
 
@@ -55,7 +56,11 @@ impl Executable for GpuExecutable {
     }
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
-        self.thunks.execute(context, arguments)
+        let results = self.thunks.execute(context, arguments);
+        // The collectives of a failed run must be complete or aborted, too.
+        let finished = self.launcher.finish(context, results.as_ref().err());
+        let results = results?;
+        finished.map(|()| results)
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {

@@ -49,6 +49,12 @@ pub trait Compiler: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether all collectives reduce in the order of the ranks, as the evaluator does, so that sums of floats are
+    /// equal on all platforms. Libraries of vendors choose an order themselves.
+    fn reduces_in_rank_order(&self) -> bool {
+        true
+    }
+
     /// Returns the ability to compile to files, if this compiler has it.
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
         None

@@ -16,7 +16,7 @@ use crate::shell::{cargo, output, program, run};
 pub enum Installed {
     /// The driver: our own kernels do everything.
     Driver,
-    /// The driver with cuBLASLt, cuDNN and cuFFT of CUDA 12, and a profiler.
+    /// The driver with cuBLASLt, cuDNN, cuFFT and NCCL of CUDA 12, and a profiler.
     Libraries,
     /// File name of the driver of CUDA 13.
     NewLibraries,
@@ -44,10 +44,17 @@ impl Installed {
     fn names(self) -> &'static [&'static str] {
         match self {
             Installed::Driver => &["libcuda.so", "libcuda.so.1"],
-            Installed::Libraries => {
-                &["libcuda.so.1", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11", "libsimulated-nvtx.so"]
+            Installed::Libraries => &[
+                "libcuda.so.1",
+                "libcublasLt.so.12",
+                "libcudnn.so.9",
+                "libcufft.so.11",
+                "libnccl.so.2",
+                "libsimulated-nvtx.so",
+            ],
+            Installed::NewLibraries => {
+                &["libcuda.so.1", "libcublasLt.so.13", "libcudnn.so.9", "libcufft.so.12", "libnccl.so.2"]
             }
-            Installed::NewLibraries => &["libcuda.so.1", "libcublasLt.so.13", "libcudnn.so.9", "libcufft.so.12"],
         }
     }
 }
@@ -57,6 +64,9 @@ const VARIABLE: &str = "LD_LIBRARY_PATH";
 
 /// Levels of the conformance suite that take seconds on the simulated device.
 const QUICK_LEVELS: &str = "0,1,3,5";
+
+/// Level of programs for several devices.
+const DEVICES_LEVEL: &str = "7";
 
 /// Level and filter of cases that call libraries.
 const CALLING: &[&str] = &["2,4", "--filter", "fft"];
@@ -109,7 +119,8 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
             ]
         }
         (Some(_), Installed::Libraries | Installed::NewLibraries) => {
-            let which = "package(backend-gpu-nvptx) & test(/^(cuda|graphs|libraries|lowering::libraries)::/)";
+            let which =
+                "package(backend-gpu-nvptx) & test(/^(collectives|cuda|graphs|libraries|lowering::libraries)::/)";
             vec!["nextest", "run", "--workspace", "-E", which]
         }
         (None, Installed::Driver) => vec!["test", "--workspace", "--lib", "--quiet", "cuda::"],
@@ -131,6 +142,11 @@ pub fn check(tests: &Path) -> Result<()> {
     conformance(tests, &driver, &[QUICK_LEVELS], None)?;
     unit_tests(Installed::Libraries, &libraries)?;
     conformance(tests, &new, CALLING, None)?;
+    // Programs for several devices, with collectives by NCCL and by the service.
+    for folder in [&libraries, &driver] {
+        conformance(tests, folder, &[DEVICES_LEVEL], Some("devices=4"))?;
+        corpus_on_devices(folder)?;
+    }
     // Each approximate instruction as wrong, on either side, as its document allows.
     for side in ["approx=low", "approx=high"] {
         for function in APPROXIMATE {
@@ -138,6 +154,18 @@ pub fn check(tests: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Runs the programs of the corpus for several devices on eight of them.
+fn corpus_on_devices(folder: &Path) -> Result<()> {
+    const TEST: &str = "devices_of_gpus_agree_without_a_join";
+    let mut tests = match output(cargo(&["nextest", "--version"])) {
+        Some(_) => cargo(&["nextest", "run", "--workspace", "-E", &format!("package(xla-tests) & test({TEST})")]),
+        None => cargo(&["test", "--workspace", "--quiet", TEST]),
+    };
+    provide(&mut tests, folder);
+    tests.env("SIMULATED_GPU", "devices=8");
+    run(tests)
 }
 
 /// Quick cases of those levels, with options of the simulated device.

@@ -35,7 +35,7 @@ evaluates, and the operation to lower next.
   --sanitize       memory of platform cpu that nobody has written to holds something else in each run
   --device KIND    the device: `gpu --device emulated` is platform gpu-emulated, the same kernels run by the host;
                    `gpu --device simulated` is platform gpu with a driver that interprets its code and reports errors in it
-  --libraries      with that driver, cuBLASLt, cuDNN and cuFFT that report wrong calls
+  --libraries      with that driver, cuBLASLt, cuDNN, cuFFT and NCCL that report wrong calls
   --path DIR       a backend crate outside of this workspace: runs that crate's own conformance test
 
 NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evaluator after the passes of NAME.

@@ -49,7 +49,7 @@ fn custom_call<'m>(module: &'m Module, thunk: &Thunk) -> Option<&'m str> {
 fn is_refused(module: &Module, thunk: &Thunk, target: &Target) -> bool {
     match thunk.kind {
         ThunkKind::LibraryCall(ref call) => call.op != LibraryOp::RandomState,
-        ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => true,
+        ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => true,
         // Big-endian memory has another byte order than the module assumes.
         ThunkKind::Copy => target.is_big_endian() && changes_width(module, thunk),
         ThunkKind::Kernel(_) | ThunkKind::While { .. } | ThunkKind::Conditional { .. } => false,

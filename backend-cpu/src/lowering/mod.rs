@@ -160,6 +160,6 @@ impl Lowering for CpuLowering<'_> {
 /// Returns the thunks that run on the host (collectives, custom calls and fallbacks), in order of their numbers.
 pub(crate) fn host_calls(sequence: &ThunkSequence) -> impl Iterator<Item = &Thunk> {
     let is_on_host =
-        |kind: &ThunkKind| matches!(kind, ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback);
+        |kind: &ThunkKind| matches!(kind, ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback);
     sequence.walk().filter(move |thunk| is_on_host(&thunk.kind))
 }

@@ -211,7 +211,7 @@ impl<'ctx> Writer<'_, 'ctx> {
                 self.while_loop(condition, body, *predicate)
             }
             ThunkKind::Conditional { selector, slice, branches } => self.conditional(*selector, *slice, branches),
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => {
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => {
                 match self.plan.external_calls.iter().find(|call| call.thunk == thunk.id) {
                     Some(call) => self.external_call(thunk, call),
                     None => self.host_call(thunk),

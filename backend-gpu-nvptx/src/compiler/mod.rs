@@ -9,6 +9,7 @@ use xla_llvm::driver::ModuleSize;
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
+use xla_service::serialized::check_independent;
 use xla_service::{AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize};
 
 use crate::capabilities::profile;
@@ -81,6 +82,11 @@ impl Compiler for GpuCompiler {
     }
 
     fn has_collectives(&self) -> bool {
+        true
+    }
+
+    /// NCCL chooses the order.
+    fn reduces_in_rank_order(&self) -> bool {
         matches!(self, GpuCompiler::Emulated(_))
     }
 
@@ -182,6 +188,8 @@ impl AheadOfTimeCompiler for GpuCompiler {
         // The files of a target do not depend on the GPU of this machine.
         let gpu = GpuProfile::of_architecture(target.cpu()).unwrap_or_else(GpuProfile::usual);
         let module = as_loaded(optimize_for_files(module, &gpu, &options.compile)?)?;
+        // Programs with collectives are not loaded from files.
+        check_independent(&module)?;
         let choices = self.with_choices(&options.compile);
         let (compiled, strategies) = compile_and_tell(&module, (&target, gpu), ModuleSize::Fixed, &choices)?;
         ahead_of_time::files(self.platform(), &module, (compiled, &strategies), options)

@@ -12,14 +12,17 @@
 //!   graph        CUDA graphs: recording, hazards (their edges), driver (building and updating)
 //!   launch       command sequences, one by one or as graphs: context, resolve, measure (candidates), loaded (code)
 //!   library      cuBLASLt, cuDNN, cuFFT
+//!   collective   NCCL: cliques of devices, sending, waiting
 //!   nvtx         ranges for NVIDIA's profilers
 //! ```
 //!
 //! `unsafe` is confined to `api`, `driver`, `context`, `module`, `tensor_map`, `linker`, `nvtx`,
-//! `stream/{queue,clock}`, `memory/staging`, `graph/driver` and `library`. Their interfaces are safe: handles are
-//! created and freed only there. The compiler guarantees that a kernel's memory accesses are valid.
+//! `stream/{queue,clock}`, `memory/staging`, `graph/driver`, `library` and `collective/communicators`. Their interfaces
+//! are safe: handles are created and freed only there. The compiler guarantees that a kernel's memory accesses are
+//! valid.
 
 pub(crate) mod api;
+pub(crate) mod collective;
 pub(crate) mod context;
 pub(crate) mod description;
 #[cfg(feature = "compile")]

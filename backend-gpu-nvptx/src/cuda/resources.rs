@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use xla_hlo::{Error, Result};
 
+use super::collective::Collectives;
 use super::context::Context;
 use super::graph::condition::condition_image;
 use super::library::Libraries;
@@ -21,6 +22,8 @@ pub(crate) struct DeviceResources {
     pub staging: Staging,
     /// Library handles and plans, shared by all programs.
     pub libraries: Arc<Libraries>,
+    /// Cliques of the platform's devices.
+    pub collectives: Arc<Collectives>,
     /// Profiler that receives ranges.
     pub profiler: Option<Profiler>,
     queues: Mutex<Queues>,
@@ -37,12 +40,18 @@ struct Queues {
 }
 
 impl DeviceResources {
-    /// Creates the resources of a context's device. At most `limit` bytes of its memory may be in use.
-    pub fn new(context: Arc<Context>, limit: usize, profiler: Option<Profiler>) -> DeviceResources {
+    /// Creates the resources of a context's device. At most `limit` bytes of its memory may be in use. All devices of a
+    /// platform share `collectives`.
+    pub fn new(
+        context: Arc<Context>,
+        limit: usize,
+        profiler: Option<Profiler>,
+        collectives: Arc<Collectives>,
+    ) -> DeviceResources {
         let pool = Pool::new(DriverChunks::new(&context), limit);
         let (staging, libraries) = (Staging::new(&context), Arc::new(Libraries::new(&context)));
         let (queues, condition) = (Mutex::default(), OnceLock::new());
-        DeviceResources { context, pool, staging, libraries, profiler, queues, condition }
+        DeviceResources { context, pool, staging, libraries, collectives, profiler, queues, condition }
     }
 
     /// Allocates memory from the pool.

@@ -4,16 +4,18 @@ pub(crate) mod codegen;
 pub(crate) mod kernels;
 pub(crate) mod libraries;
 
-use xla_hlo::ops::{FusionKind, Op};
+use xla_hlo::ops::{Collective, FusionKind, Op};
 use xla_hlo::{ArrayShape, Computation, InstrId, Module, Opcode, Result, VerifiedModule};
 use xla_llvm::fused::{KERNEL_KINDS, Kernel, KernelCode, KernelKind, KernelPlan, KernelSource, SingleKernel};
-use xla_llvm::target::{Simt, Target};
+use xla_llvm::target::Target;
 use xla_service::CompileOptions;
+use xla_service::collective::OnDevice;
 use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext};
 
 use crate::lowering::codegen::blocks;
 use crate::lowering::kernels::alternatives::with_alternatives;
 use crate::lowering::kernels::helper::HelperProgram;
+use crate::program::collective::plan;
 use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::compiled_for;
 use crate::program::library_call::LibraryCall;
@@ -146,6 +148,23 @@ impl<'m> GpuLowering<'m> {
         Ok(Some(plan))
     }
 
+    /// Lowers a collective among several devices to NCCL, or leaves it to the service. The emulated GPU has no NCCL.
+    fn collective(&self, cx: &LoweringContext<'_>) -> Result<Lowered> {
+        if self.capability.is_none() || is_id(cx.instruction().op()) {
+            return Ok(Lowered::NotMine);
+        }
+        let spec = OnDevice::spec_of(cx)?;
+        let (name, overlap) = (cx.instruction().name(), overlap(cx));
+        let plan = spec.and_then(|spec| plan(&spec).map_err(|declined| declined.to_string()));
+        match overlap.map_or(plan, Err) {
+            Ok(plan) => Ok(Lowered::Collective(plan.to_string())),
+            Err(reason) => {
+                tracing::debug!(instruction = name, %reason, "a collective passes through the host");
+                Ok(Lowered::NotMine)
+            }
+        }
+    }
+
     /// Plans the epilogue of a fusion's contraction as a kernel that updates the result in place. Empty for a
     /// contraction alone; `None` if no kernel can do it.
     fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<Command<NotGenerated>>> {
@@ -223,6 +242,7 @@ impl<'m> GpuLowering<'m> {
 impl Lowering for GpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let plan = match cx.instruction().op() {
+            Op::Collective(_) if !self.module.is_for_one_device() => return self.collective(cx),
             Op::Fft(_) => self.transform(cx)?,
             _ => match self.contraction(cx)? {
                 Some(plan) => Some(plan),
@@ -245,9 +265,8 @@ impl Lowering for GpuLowering<'_> {
         Ok(lowered)
     }
 
-    /// All emulated GPUs run one program. The code of a program for a GPU is loaded on the first one only.
     fn has_collectives(&self) -> bool {
-        self.target.simt() == Some(Simt::Host)
+        true
     }
 
     fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {
@@ -259,6 +278,25 @@ impl Lowering for GpuLowering<'_> {
         self.plans.push(plan);
         Ok(Some(KernelRef { index, name }))
     }
+}
+
+/// Whether an operation returns the id of a replica or partition.
+fn is_id(op: &Op) -> bool {
+    matches!(op, Op::Collective(Collective::ReplicaId | Collective::PartitionId))
+}
+
+/// Returns an error text if a result overlaps an operand of another number, or only partially. Equal places are
+/// permitted for the operations that may be in place.
+fn overlap(cx: &LoweringContext<'_>) -> Option<String> {
+    let Op::Collective(op) = cx.instruction().op() else { return None };
+    let may_be_in_place = matches!(op, Collective::AllReduce(_) | Collective::CollectiveBroadcast { .. });
+    let conflicts = |(r, result): (usize, &ArraySlice)| {
+        cx.operands.iter().enumerate().any(|(o, operand)| {
+            let is_same = may_be_in_place && o == r && operand.slice == result.slice;
+            operand.slice.overlaps(&result.slice) && !is_same
+        })
+    };
+    cx.results.iter().enumerate().any(conflicts).then(|| "results overlap operands in memory".to_string())
 }
 
 /// Plans the launch of a helper program.

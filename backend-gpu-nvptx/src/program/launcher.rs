@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::eval::RandomState;
-use xla_hlo::{Error, Result};
+use xla_hlo::{Error, Module, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{
     ArraySlice, DeviceConditionals, DeviceLoops, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, Selector,
     SequenceLauncher, Thunk,
 };
-use xla_service::{ExecutionContext, Stream};
+use xla_service::{ExecutionContext, LogicalDevice, Stream};
 
 use crate::cuda::driver::Driver;
 use crate::program::commands::CommandSequence;
@@ -23,6 +23,18 @@ const WORTH_A_GRAPH: usize = 4;
 pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
     /// Sends the commands of a sequence to the launch's stream.
     fn run(&self, commands: &CommandSequence, launch: &mut Launch<'_>) -> Result<()>;
+
+    /// Executes a collective together with the other devices of the launch. Returns `false` if the service should.
+    fn collective(&self, module: &Module, launch: &mut Launch<'_>) -> Result<bool> {
+        let _ = (module, launch);
+        Ok(false)
+    }
+
+    /// Waits for the collectives of a run, after its last thunk was sent or has failed with this error.
+    fn finish(&self, context: &ExecutionContext<'_>, device: &LogicalDevice, error: Option<&Error>) -> Result<()> {
+        let _ = (context, device, error);
+        Ok(())
+    }
 
     /// Returns the code if its sequences and loops can become CUDA graphs.
     fn graphs(&self) -> Option<&dyn GraphCode> {
@@ -84,6 +96,11 @@ impl GpuLauncher {
         })
     }
 
+    /// Waits for the collectives of a run of several devices, which may have failed on this device.
+    pub fn finish(&self, context: &ExecutionContext<'_>, error: Option<&Error>) -> Result<()> {
+        context.logical_device.map_or(Ok(()), |device| self.code.finish(context, device, error))
+    }
+
     fn graphs(&self) -> Result<&dyn GraphCode> {
         self.code.graphs().ok_or_else(|| Error::internal("the commands of an emulated GPU cannot be captured"))
     }
@@ -96,6 +113,10 @@ impl Launcher for GpuLauncher {
 
     fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()> {
         self.code.run(self.lowered(call.index)?, launch)
+    }
+
+    fn collective(&self, module: &Module, launch: &mut Launch<'_>) -> Result<bool> {
+        self.code.collective(module, launch)
     }
 
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {

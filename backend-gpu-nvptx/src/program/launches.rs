@@ -35,7 +35,7 @@ impl LaunchFacts {
                 ThunkKind::Copy
                 | ThunkKind::While { .. }
                 | ThunkKind::Conditional { .. }
-                | ThunkKind::Collective
+                | ThunkKind::Collective(_)
                 | ThunkKind::CustomCall
                 | ThunkKind::HostFallback => continue,
             };

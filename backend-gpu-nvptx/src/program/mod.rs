@@ -14,6 +14,7 @@
 #[cfg(feature = "compile")]
 pub(crate) mod ahead_of_time;
 pub(crate) mod caches;
+pub(crate) mod collective;
 pub(crate) mod commands;
 pub(crate) mod compiled_for;
 pub(crate) mod costs;

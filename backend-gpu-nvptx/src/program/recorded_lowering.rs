@@ -15,6 +15,8 @@ pub(crate) enum RecordedLowering {
     LibraryCall { index: u32, op: String, name: String },
     /// Instruction that the host evaluates, or loop that is lowered one instruction at a time.
     NotMine,
+    /// Collective of a library, by the name of its operation.
+    Collective(String),
 }
 
 /// Lowering that replays recorded results.
@@ -34,6 +36,7 @@ impl Lowering for ReplayLowering {
                 let op = LibraryOp::from_name(&op).ok_or_else(other_build)?;
                 Lowered::LibraryCall(LibraryRef { index, op, name })
             }
+            RecordedLowering::Collective(name) => Lowered::Collective(name),
             RecordedLowering::NotMine => Lowered::NotMine,
         })
     }
@@ -47,7 +50,7 @@ impl Lowering for ReplayLowering {
         match self.0.pop_front().ok_or_else(other_build)? {
             RecordedLowering::Kernel(index, name) => Ok(Some(KernelRef { index, name })),
             RecordedLowering::NotMine => Ok(None),
-            RecordedLowering::LibraryCall { .. } => Err(other_build()),
+            RecordedLowering::LibraryCall { .. } | RecordedLowering::Collective(_) => Err(other_build()),
         }
     }
 }
@@ -75,6 +78,7 @@ impl Lowering for RecordingLowering<'_> {
             Lowered::LibraryCall(LibraryRef { index, op, name }) => {
                 RecordedLowering::LibraryCall { index: *index, op: op.name().to_string(), name: name.clone() }
             }
+            Lowered::Collective(name) => RecordedLowering::Collective(name.clone()),
             Lowered::NotMine => RecordedLowering::NotMine,
         });
         Ok(lowered)

@@ -159,7 +159,7 @@ pub(crate) fn thunk_hash(program: &ThunkProgram) -> [u8; 32] {
             ThunkKind::Copy => "copy".to_string(),
             ThunkKind::While { .. } => "while".to_string(),
             ThunkKind::Conditional { branches, .. } => format!("conditional {}", branches.len()),
-            ThunkKind::Collective => "collective".to_string(),
+            ThunkKind::Collective(name) => format!("collective {}", name.as_deref().unwrap_or_default()),
             ThunkKind::CustomCall => "custom call".to_string(),
             ThunkKind::HostFallback => "host".to_string(),
         };

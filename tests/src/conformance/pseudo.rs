@@ -143,6 +143,10 @@ impl Compiler for EvaluatedCompiler {
         self.compiled.has_collectives() && self.evaluator.has_collectives()
     }
 
+    fn reduces_in_rank_order(&self) -> bool {
+        self.evaluator.reduces_in_rank_order()
+    }
+
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
         self.compiled.run_hlo_passes(module, options)
     }

@@ -16,8 +16,8 @@ impl Writer<'_> {
             5 => self.all_to_all(body),
             6 => self.permute(body),
             7 => self.rooted(body),
-            8 if self.kinds == Kinds::All => self.permute_slice(body),
-            9 if self.kinds == Kinds::All => self.ragged(body),
+            8 if self.kinds != Kinds::Joined => self.permute_slice(body),
+            9 if self.kinds != Kinds::Joined => self.ragged(body),
             _ => None,
         }
     }
@@ -29,7 +29,10 @@ impl Writer<'_> {
             ElementKind::Signed | ElementKind::Unsigned => {
                 self.random.pick(&["add", "multiply", "minimum", "maximum", "and", "or", "xor", "mixed"])
             }
-            ElementKind::Float if self.kinds == Kinds::Joined => self.random.pick(&["add", "minimum", "maximum"]),
+            ElementKind::Float if self.kinds == Kinds::AnyOrder && ty.byte_width() < 4 => {
+                self.random.pick(&["minimum", "maximum"])
+            }
+            ElementKind::Float if self.kinds != Kinds::All => self.random.pick(&["add", "minimum", "maximum"]),
             ElementKind::Float => self.random.pick(&["add", "add", "multiply", "minimum", "maximum"]),
             ElementKind::Complex => "add",
         };
@@ -48,7 +51,7 @@ impl Writer<'_> {
 
     /// Adds a collective that returns these arrays: at once, or started and ended later.
     fn finish(&mut self, body: &mut Body, op: &str, operands: &[Value], results: Vec<Value>, attributes: &str) {
-        if self.kinds == Kinds::All && self.random.percent(30) {
+        if self.kinds != Kinds::Joined && self.random.percent(30) {
             let name = self.name();
             let group = |values: &[Value]| if let [one] = values { one.shape() } else { shapes(values) };
             let state = match op {

@@ -2,7 +2,7 @@
 //! and branches. A program is determined by its seed and the number of devices.
 //!
 //! Local operations are exact, and collectives reduce in the order of the group, so all platforms return the same bits,
-//! except for the payloads of NaNs.
+//! except for the payloads of NaNs. Programs for platforms with another order have only exact sums.
 
 mod collectives;
 mod groups;
@@ -46,7 +46,11 @@ pub fn program(seed: u64, devices: usize, kinds: Kinds) -> Result<GridProgram> {
 
 /// Returns the kinds of collectives that a compiler supports, itself or in joined programs.
 pub fn kinds_for(compiler: &dyn Compiler) -> Kinds {
-    if compiler.has_collectives() { Kinds::All } else { Kinds::Joined }
+    match (compiler.has_collectives(), compiler.reduces_in_rank_order()) {
+        (true, true) => Kinds::All,
+        (true, false) => Kinds::AnyOrder,
+        (false, _) => Kinds::Joined,
+    }
 }
 
 /// Returns the optimisation level for the program of a seed.

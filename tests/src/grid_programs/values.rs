@@ -9,6 +9,9 @@ use crate::generate::Random;
 pub enum Kinds {
     /// All collectives in all forms.
     All,
+    /// All collectives in all forms. Results do not depend on the order of the members in a reduction: sums of floats
+    /// are exact, and there are no products of floats.
+    AnyOrder,
     /// Collectives that can be joined for one device: at once, without slices and ragged rows; no products of floats,
     /// which kernels of one device may contract with sums.
     Joined,
@@ -62,24 +65,26 @@ pub fn dims(random: &mut Random) -> Vec<usize> {
     (0..rank).map(|_| random.pick(SIZES)).collect()
 }
 
-/// Returns an array of random elements: mostly small multiples of a half, some of any size, and special values.
-pub fn literal(random: &mut Random, ty: ElementType, dims: &[usize]) -> Literal {
+/// Returns an array of random elements: mostly small multiples of a half and, unless their sums must be exact, some of
+/// any size and special values.
+pub fn literal(random: &mut Random, kinds: Kinds, ty: ElementType, dims: &[usize]) -> Literal {
     let shape = ArrayShape::new(ty, dims);
     let element = |_: usize| match ty.kind() {
         ElementKind::Pred => Scalar::Pred(random.percent(50)),
         ElementKind::Signed | ElementKind::Unsigned => {
             Scalar::from_i64(ty, random.between(0, 250) as i64 - 100).rounded(ty)
         }
-        ElementKind::Float => Scalar::Float(float(random)).rounded(ty),
-        ElementKind::Complex => Scalar::Complex(float(random), float(random)).rounded(ty),
+        ElementKind::Float => Scalar::Float(float(random, kinds)).rounded(ty),
+        ElementKind::Complex => Scalar::Complex(float(random, kinds), float(random, kinds)).rounded(ty),
     };
     Literal::from_fn(&shape, element).expect("a small array")
 }
 
-fn float(random: &mut Random) -> f64 {
+fn float(random: &mut Random, kinds: Kinds) -> f64 {
     match random.below(30) {
+        0 if kinds == Kinds::AnyOrder => random.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0]),
         0 => random.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e-30, -3e38]),
-        1..=9 => (random.between(0, 1 << 20) as f64 - 5e5) / 7.0,
+        1..=9 if kinds != Kinds::AnyOrder => (random.between(0, 1 << 20) as f64 - 5e5) / 7.0,
         _ => (random.between(0, 24) as f64 - 12.0) / 2.0,
     }
 }

@@ -118,7 +118,7 @@ impl<'r> Writer<'r> {
     fn array(&mut self) -> Value {
         let (ty, dims) = (self.random.pick(TYPES), values::dims(self.random));
         let literals: Vec<Literal> =
-            (0..self.grid.device_count()).map(|_| values::literal(self.random, ty, &dims)).collect();
+            (0..self.grid.device_count()).map(|_| values::literal(self.random, self.kinds, ty, &dims)).collect();
         self.parameter(|device| literals[device].clone())
     }
 

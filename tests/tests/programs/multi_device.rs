@@ -1,5 +1,5 @@
 //! Programs of the corpus for several devices return the expected outputs of each device, in the evaluator over the
-//! grid and on the devices of the interpreter, the CPU and the emulated GPU.
+//! grid and on the devices of the interpreter, the CPU, the emulated GPU and GPUs.
 //!
 //! Programs that need a partitioner are left out.
 
@@ -56,6 +56,19 @@ fn devices_of_the_cpu_agree_without_a_join() {
 #[test]
 fn devices_of_the_emulated_gpu_agree_without_a_join() {
     let client = client(&xla::registry(), "gpu-emulated");
+    agree(|case| run(&client, &case.module, &case.arguments));
+    assert_eq!(client.joined_programs(), 0);
+}
+
+/// Does nothing on machines with fewer GPUs, simulated ones included.
+#[cfg(feature = "gpu")]
+#[test]
+fn devices_of_gpus_agree_without_a_join() {
+    let registry = xla::registry();
+    if registry.get("gpu").and_then(|platform| platform.executors(Some(8))).is_err() {
+        return;
+    }
+    let client = client(&registry, "gpu");
     agree(|case| run(&client, &case.module, &case.arguments));
     assert_eq!(client.joined_programs(), 0);
 }

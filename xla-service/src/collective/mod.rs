@@ -37,7 +37,7 @@ pub use engine::{CollectiveEngine, Communicator, Timeouts};
 pub use in_process::InProcess;
 pub use key::{CliqueKey, InstructionKey, LaunchCounts, RunKey};
 pub(crate) use member::{ArrayForm, CollectivePlans, Instruction, MemberPlan};
-pub use member::{Gathering, PlannedCollective};
+pub use member::{Gathering, OnDevice, PlannedCollective};
 pub use operation::{CollectiveSpec, Operation, Part, SlicePair};
 pub use reducer::Reducer;
 pub use reduction::Reduction;

@@ -40,6 +40,11 @@ impl CollectiveRun {
         self.key
     }
 
+    /// Whether devices of other processes may take part.
+    pub fn spans_processes(&self) -> bool {
+        self.assignment.is_some()
+    }
+
     /// Returns the communicator of an instruction's group, whose devices are in group order. `devices` holds logical
     /// ids.
     pub fn clique(&self, instruction: &Arc<InstructionKey>, devices: &Arc<[usize]>) -> Result<Arc<dyn Communicator>> {

@@ -87,7 +87,8 @@ impl SequenceBuilder<'_> {
         thunk.kind = match self.lowering.lower(&self.context(&thunk))? {
             Lowered::Kernel(kernel) => ThunkKind::Kernel(kernel),
             Lowered::LibraryCall(call) => ThunkKind::LibraryCall(call),
-            Lowered::NotMine => ThunkKind::Collective,
+            Lowered::Collective(name) => ThunkKind::Collective(Some(name)),
+            Lowered::NotMine => ThunkKind::Collective(None),
         };
         Ok(thunk)
     }
@@ -167,6 +168,10 @@ impl SequenceBuilder<'_> {
         match (self.lowering.lower(&cx)?, self.fallback) {
             (Lowered::Kernel(kernel), _) => Ok(ThunkKind::Kernel(kernel)),
             (Lowered::LibraryCall(call), _) => Ok(ThunkKind::LibraryCall(call)),
+            (Lowered::Collective(library), _) => Err(Error::internal(format!(
+                "{library} is lowered for {}, which one device executes",
+                cx.instruction().opcode()
+            ))),
             (Lowered::NotMine, _) if matches!(cx.instruction().op(), Op::CustomCall(_)) => Ok(ThunkKind::CustomCall),
             (Lowered::NotMine, FallbackPolicy::Allow) => Ok(ThunkKind::HostFallback),
             (Lowered::NotMine, FallbackPolicy::Forbid) => Err(Error::unimplemented(format!(

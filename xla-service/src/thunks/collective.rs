@@ -26,7 +26,7 @@ pub(super) fn run_in_place(
     }
     let shapes = computation.operand_shapes(thunk.instruction);
     let instruction = Instruction::new(module, (computation, thunk.instruction), &shapes)?;
-    let plan = device.plan(&instruction, ArrayForm::Memory(thunk))?;
+    let plan = device.plan(&instruction, ArrayForm::Memory(&thunk.operands, &thunk.results))?;
     let Ok(lowered) = &plan.lowered else { return Ok(false) };
     let Some((data, values)) = thunk.operands.split_at_checked(lowered.data) else { return Ok(false) };
     context.stream.synchronize()?;
@@ -44,7 +44,7 @@ pub(super) fn run_in_place(
 
 /// Whether an operation exchanges arrays and returns only the received ones. Start operations, which also return their
 /// operands, are not among them.
-fn is_exchange(op: &Op) -> bool {
+pub(crate) fn is_exchange(op: &Op) -> bool {
     match op {
         Op::Collective(Collective::Done(_) | Collective::ReplicaId | Collective::PartitionId) => false,
         Op::Collective(op) => !op.returns_operands(),

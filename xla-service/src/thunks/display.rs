@@ -50,7 +50,7 @@ fn remove_names(sequence: &mut ThunkSequence) {
             ThunkKind::LibraryCall(call) => call.name = call.index.to_string(),
             ThunkKind::While { condition, body, .. } => [condition, body].into_iter().for_each(remove_names),
             ThunkKind::Conditional { branches, .. } => branches.iter_mut().for_each(remove_names),
-            ThunkKind::Copy | ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => {}
+            ThunkKind::Copy | ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => {}
         }
     }
 }
@@ -77,7 +77,8 @@ fn write_thunk(thunk: &Thunk, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::
         ThunkKind::Copy => f.write_str("copy")?,
         ThunkKind::While { .. } => f.write_str("while")?,
         ThunkKind::Conditional { .. } => f.write_str("conditional")?,
-        ThunkKind::Collective => f.write_str("collective")?,
+        ThunkKind::Collective(None) => f.write_str("collective")?,
+        ThunkKind::Collective(Some(name)) => write!(f, "collective by {name}")?,
         ThunkKind::CustomCall => f.write_str("custom-call")?,
         ThunkKind::HostFallback => f.write_str("host-fallback")?,
     }
@@ -112,7 +113,7 @@ fn write_nested(kind: &ThunkKind, f: &mut fmt::Formatter<'_>, depth: usize) -> f
             })
         }
         ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => writeln!(f),
-        ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => writeln!(f),
+        ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => writeln!(f),
     }
 }
 

@@ -95,7 +95,7 @@ impl Executable for ThunkExecutable {
             ThunkKind::Conditional { branches, .. } => {
                 conditionals && branches.iter().all(|branch| can_be_recorded(branch, conditionals))
             }
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
         };
         match self.program.sequence.thunks.iter().find(|thunk| !is_recorded(thunk)) {
             Some(thunk) => Err(format!("{} needs the host", thunk.place())),

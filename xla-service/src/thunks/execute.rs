@@ -152,7 +152,13 @@ impl<'a> SequenceRun<'a> {
                 let branch = branches.get(branch).ok_or_else(|| Error::internal("a conditional lacks a branch"))?;
                 self.sequence(branch, thunk.stream)
             }
-            ThunkKind::Collective => run_fallback(self.module, thunk, context, self.buffers),
+            ThunkKind::Collective(library) => {
+                let module = self.module;
+                if library.is_some() && self.launcher.collective(module, &mut self.launch(thunk, context))? {
+                    return Ok(());
+                }
+                run_fallback(module, thunk, context, self.buffers)
+            }
             ThunkKind::CustomCall => run_custom_call(self.module, thunk, context, self.buffers),
             ThunkKind::HostFallback => run_fallback(self.module, thunk, context, self.buffers),
         }

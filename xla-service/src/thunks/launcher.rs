@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use xla_hlo::Result;
+use xla_hlo::{Module, Result};
 use xla_passes::buffers::Slice;
 
 use super::{ExecutionBuffers, KernelRef, LibraryRef, Selector, Thunk};
@@ -23,6 +23,14 @@ pub trait Launcher: Send + Sync + fmt::Debug {
 
     /// Calls a library.
     fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()>;
+
+    /// Executes a collective that was lowered to [`Lowered::Collective`](super::Lowered::Collective), together with the
+    /// other devices of the launch. Returns `false`, without effect and on all members, if the service should execute
+    /// it.
+    fn collective(&self, module: &Module, launch: &mut Launch<'_>) -> Result<bool> {
+        let _ = (module, launch);
+        Ok(false)
+    }
 
     /// Returns the ability to launch several thunks as one unit, if the backend has it.
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {

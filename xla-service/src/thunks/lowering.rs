@@ -25,7 +25,8 @@ pub trait Lowering {
 
     /// Whether the backend's executables run programs of several devices, see
     /// [`Compiler::has_collectives`](crate::Compiler::has_collectives). Collectives are then lowered like other
-    /// instructions; the service executes those that are [`Lowered::NotMine`]. Otherwise collectives among several
+    /// instructions; the service executes those that are [`Lowered::NotMine`], and those whose library the launcher
+    /// does not find. Otherwise collectives among several
     /// devices are errors that name the instruction.
     fn has_collectives(&self) -> bool {
         false
@@ -144,6 +145,9 @@ pub enum Lowered {
     Kernel(KernelRef),
     /// Call of a library.
     LibraryCall(LibraryRef),
+    /// Collective that [`Launcher::collective`](super::Launcher::collective) executes, by the name of the library's
+    /// operation. Only for collectives among several devices.
+    Collective(String),
     /// Not supported by this backend.
     NotMine,
 }

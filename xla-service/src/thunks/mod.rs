@@ -41,6 +41,7 @@ mod tests;
 mod whole_loop;
 
 pub use buffers::ExecutionBuffers;
+pub(crate) use collective::is_exchange;
 pub use executable::ThunkExecutable;
 pub use execute::execute;
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};

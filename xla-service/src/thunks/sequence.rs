@@ -101,9 +101,10 @@ pub enum ThunkKind {
         /// Branches, at least one.
         branches: Vec<ThunkSequence>,
     },
-    /// Executes a collective, or returns the id of a replica or partition. The service copies operands to the host,
+    /// Executes a collective, or returns the id of a replica or partition. With the name of a library's operation, the
+    /// [launcher](super::Launcher::collective) may execute it. Otherwise the service copies operands to the host,
     /// exchanges them with the other devices of the launch, and copies the results back.
-    Collective,
+    Collective(Option<String>),
     /// Copies operands to the host, calls the handler of the custom call's target, and copies the results back.
     CustomCall,
     /// Copies operands to the host, evaluates the instruction there, and copies the results back.
@@ -117,7 +118,7 @@ impl ThunkKind {
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
             ThunkKind::While { .. }
             | ThunkKind::Conditional { .. }
-            | ThunkKind::Collective
+            | ThunkKind::Collective(_)
             | ThunkKind::CustomCall
             | ThunkKind::HostFallback => false,
         }
@@ -161,6 +162,8 @@ pub struct Coverage {
     pub library_calls: BTreeMap<LibraryOp, usize>,
     /// Collectives among several devices, and ids of replicas and partitions, that the service executes.
     pub collectives: usize,
+    /// Collectives among several devices that a library of the backend executes.
+    pub library_collectives: usize,
     /// Custom calls with a handler on the host.
     pub custom_calls: usize,
     /// Copies.
@@ -205,7 +208,8 @@ impl ThunkSequence {
                 ThunkKind::LibraryCall(call) => *coverage.library_calls.entry(call.op).or_default() += 1,
                 ThunkKind::Copy => coverage.copies += 1,
                 ThunkKind::While { .. } | ThunkKind::Conditional { .. } => coverage.control_flow += 1,
-                ThunkKind::Collective => coverage.collectives += 1,
+                ThunkKind::Collective(None) => coverage.collectives += 1,
+                ThunkKind::Collective(Some(_)) => coverage.library_collectives += 1,
                 ThunkKind::CustomCall => coverage.custom_calls += 1,
                 ThunkKind::HostFallback => coverage.fallbacks.push(thunk.name.clone()),
             }
@@ -221,7 +225,7 @@ impl ThunkKind {
             ThunkKind::While { condition, body, .. } => vec![condition, body],
             ThunkKind::Conditional { branches, .. } => branches.iter_mut().collect(),
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => Vec::new(),
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
         }
     }
 
@@ -231,7 +235,7 @@ impl ThunkKind {
             ThunkKind::While { condition, body, .. } => vec![condition, body],
             ThunkKind::Conditional { branches, .. } => branches.iter().collect(),
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => Vec::new(),
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
         }
     }
 }
@@ -247,6 +251,6 @@ pub(super) fn can_be_recorded(sequence: &ThunkSequence, conditionals: bool) -> b
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => !thunk.has_effects,
             ThunkKind::While { condition, body, .. } => can_be(condition) && can_be(body),
             ThunkKind::Conditional { branches, .. } => conditionals && branches.iter().all(can_be),
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
         })
 }

@@ -193,6 +193,7 @@ functions! {
     fn cuMemFreeHost(p: *mut c_void) -> CUresult;
     fn cuMemFree_v2(dptr: CUdeviceptr) -> CUresult;
     fn cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, flags: c_uint) -> CUresult;
+    fn cuMemsetD8Async(dst_device: CUdeviceptr, value: u8, count: usize, h_stream: CUstream) -> CUresult;
     fn cuMemcpyDtoDAsync_v2(
         dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: usize, h_stream: CUstream,
     ) -> CUresult;

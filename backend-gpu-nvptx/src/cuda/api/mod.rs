@@ -1,7 +1,7 @@
 //! C functions of NVIDIA's libraries: looked up at run time, and called by their own names.
 //!
 //! ```text
-//! driver, cublaslt, cudnn, cufft   functions and status codes of each library
+//! driver, cublaslt, cudnn, cufft, nccl   functions and status codes of each library
 //!   library                        an open library: its path, its functions
 //!     search                       names and folders of libraries
 //! ```
@@ -14,6 +14,7 @@ pub(crate) mod cudnn;
 pub(crate) mod cufft;
 pub(crate) mod driver;
 pub(crate) mod library;
+pub(crate) mod nccl;
 pub(crate) mod search;
 #[cfg(test)]
 mod tests;

@@ -11,11 +11,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use xla_hlo::Result;
+use xla_hlo::{Error, Module, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ExecutionBuffers, Launch, Selector, Thunk};
-use xla_service::{CompileOptions, ExecutionContext, OptLevel, Stream};
+use xla_service::{CompileOptions, ExecutionContext, LogicalDevice, OptLevel, Stream};
 
+use super::collective;
 use super::context::Context;
 use super::graph::recording::Recording;
 use super::linker::Linker;
@@ -52,6 +53,16 @@ impl DeviceCode for GpuCode {
         LaunchContext::new(&loaded, autotune, commands, launch.thunk, launch.buffers, place, &scratch.addresses)
             .resolve(&commands.commands, &mut resolved)?;
         resolved.iter().try_for_each(|command| command.send(&loaded, stream))
+    }
+
+    fn collective(&self, module: &Module, launch: &mut Launch<'_>) -> Result<bool> {
+        collective::execute(module, launch)
+    }
+
+    fn finish(&self, context: &ExecutionContext<'_>, device: &LogicalDevice, error: Option<&Error>) -> Result<()> {
+        let stream: &CudaStream = context.stream.downcast()?;
+        let ordinal = stream.queue().context().ordinal();
+        stream.resources().collectives.finish(device.run(), ordinal, context.cancel, error)
     }
 
     fn graphs(&self) -> Option<&dyn GraphCode> {

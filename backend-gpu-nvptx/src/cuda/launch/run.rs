@@ -85,7 +85,7 @@ impl<'c> GraphRun<'_, 'c> {
             ThunkKind::Copy => Ok(None),
             ThunkKind::While { .. }
             | ThunkKind::Conditional { .. }
-            | ThunkKind::Collective
+            | ThunkKind::Collective(_)
             | ThunkKind::CustomCall
             | ThunkKind::HostFallback => {
                 Err(Error::internal(format!("thunk {} is neither a launch nor a copy", thunk.name)))

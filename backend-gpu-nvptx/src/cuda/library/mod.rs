@@ -22,13 +22,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use xla_hlo::{Error, Result};
 
+use super::collective::communicators;
 use super::context::Context;
 use super::stream::queue::Queue;
 use crate::program::library_call::LibraryCall;
 use blas::Blas;
 use dnn::Dnn;
 use fft::Fft;
-use presence::{BLAS, DNN, FFT, OptionalLibrary};
+use presence::{BLAS, DNN, FFT, NCCL, OptionalLibrary};
 
 /// Library call with one of the library's algorithms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,7 @@ impl Libraries {
             (&BLAS, self.blas().map(Blas::version)),
             (&DNN, self.dnn().map(Dnn::version)),
             (&FFT, self.fft().and_then(Fft::version)),
+            (&NCCL, communicators::version()),
         ];
         let line = |(library, version): (&OptionalLibrary, Result<String>)| {
             let told = version.and_then(|version| Ok(format!("{version}, {}", library.file()?)));

@@ -6,7 +6,7 @@ use xla_hlo::{Error, Result};
 
 use crate::cuda::api::library::Library;
 use crate::cuda::api::search::Wanted;
-use crate::cuda::api::{cublaslt, cudnn, cufft};
+use crate::cuda::api::{cublaslt, cudnn, cufft, nccl};
 use crate::cuda::driver::Driver;
 
 /// NVIDIA library that programs can do without.
@@ -41,6 +41,19 @@ pub(crate) static DNN: OptionalLibrary = OptionalLibrary {
     },
     function: "cudnnCreate",
     bind: cudnn::bind,
+    opened: OnceLock::new(),
+};
+
+/// NCCL. It has the same name for CUDA 12 and 13.
+pub(crate) static NCCL: OptionalLibrary = OptionalLibrary {
+    wanted: Wanted {
+        name: "NCCL",
+        files: &[(12_000, "libnccl.so.2")],
+        folders: &["nvidia/nccl/lib"],
+        packages: "nvidia-nccl-cu13 or nvidia-nccl-cu12",
+    },
+    function: "ncclGetVersion",
+    bind: nccl::bind,
     opened: OnceLock::new(),
 };
 

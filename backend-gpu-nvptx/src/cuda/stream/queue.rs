@@ -113,6 +113,15 @@ impl Queue {
         self.send("cuMemcpyDtoDAsync", |stream| unsafe { api::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
     }
 
+    /// `cuMemsetD8Async`: fills device memory with zeros.
+    pub fn zero(&self, to: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the driver returns an error for addresses outside of device memory.
+        self.send("cuMemsetD8Async", |stream| unsafe { api::cuMemsetD8Async(to, 0, bytes, stream) })
+    }
+
     /// `cuEventRecord`: marks the end of all work sent so far.
     pub fn mark(self: &Arc<Self>) -> Result<QueueMark> {
         let mut event = self.idle_events().pop().map_or_else(|| self.new_event(), Ok)?;

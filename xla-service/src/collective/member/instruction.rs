@@ -3,7 +3,7 @@
 use xla_hlo::ops::Collective;
 use xla_hlo::{ArrayShape, Computation, Error, InstrId, Module, Op, Result, Shape};
 
-use crate::thunks::{ArraySlice, Thunk};
+use crate::thunks::ArraySlice;
 
 /// Collective instruction of a program.
 pub(crate) struct Instruction<'a> {
@@ -26,8 +26,8 @@ pub(super) struct Arrays {
 pub(crate) enum ArrayForm<'a> {
     /// Bytes of literals, which are row-major.
     Literals,
-    /// Memory of a thunk, in its layouts.
-    Memory(&'a Thunk),
+    /// Memory of a thunk's operands and results, in their layouts.
+    Memory(&'a [ArraySlice], &'a [ArraySlice]),
 }
 
 impl<'a> Instruction<'a> {
@@ -56,9 +56,9 @@ impl<'a> Instruction<'a> {
                 let operands = self.operands.iter().copied().flat_map(leaves).collect();
                 Arrays { operands, results: result.map(leaves).unwrap_or_default() }
             }
-            ArrayForm::Memory(thunk) => {
+            ArrayForm::Memory(operands, results) => {
                 let shapes = |arrays: &[ArraySlice]| arrays.iter().map(|a| a.shape.clone()).collect();
-                Arrays { operands: shapes(&thunk.operands), results: shapes(&thunk.results) }
+                Arrays { operands: shapes(operands), results: shapes(results) }
             }
         }
     }

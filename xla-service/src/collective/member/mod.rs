@@ -13,11 +13,13 @@ mod arguments;
 mod gathering;
 mod instruction;
 mod lower;
+mod on_device;
 mod plan;
 mod plans;
 
 pub use gathering::Gathering;
 pub(crate) use instruction::{ArrayForm, Instruction};
+pub use on_device::OnDevice;
 pub(crate) use plan::MemberPlan;
 pub(crate) use plans::CollectivePlans;
 pub use plans::PlannedCollective;

@@ -57,6 +57,11 @@ impl MemberPlan {
         })
     }
 
+    /// Returns the members of the group by rank, as ids in the program.
+    pub fn devices(&self) -> &Arc<[usize]> {
+        &self.devices
+    }
+
     /// Executes a collective as this member, and waits for the others.
     pub fn run(&self, run: &CollectiveRun, call: CollectiveCall<'_>) -> Result<()> {
         let clique = run.clique(&self.instruction, &self.devices)?;

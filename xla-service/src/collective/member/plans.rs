@@ -39,7 +39,7 @@ impl CollectivePlans {
 
     /// Returns the plan of a device for an instruction; derives it at the first execution.
     pub fn plan(&self, cx: &Instruction<'_>, device: usize, form: ArrayForm<'_>) -> Result<Arc<MemberPlan>> {
-        let key = (cx.id, device, matches!(form, ArrayForm::Memory(_)));
+        let key = (cx.id, device, matches!(form, ArrayForm::Memory(..)));
         let known = |plans: &HashMap<String, HashMap<PlanKey, Arc<MemberPlan>>>| {
             plans.get(cx.computation.name()).and_then(|plans| plans.get(&key)).cloned()
         };

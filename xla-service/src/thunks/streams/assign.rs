@@ -186,9 +186,10 @@ impl Assigner<'_> {
                 self.profile.device_loops && [condition, body].iter().all(|part| can_be_recorded(part, false))
             }
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => false,
-            ThunkKind::Conditional { .. } | ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => {
-                false
-            }
+            ThunkKind::Conditional { .. }
+            | ThunkKind::Collective(_)
+            | ThunkKind::CustomCall
+            | ThunkKind::HostFallback => false,
         }
     }
 
@@ -205,7 +206,7 @@ impl Assigner<'_> {
                 let seconds = copied_bytes(thunk) as f64 * self.profile.copy_seconds_per_byte;
                 launched(number(seconds), number(self.profile.copy_share).min(1.0))
             }
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => {
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => {
                 Demand { seconds: self.cost_of(thunk).seconds, blocks: true, ..Demand::default() }
             }
             ThunkKind::While { trip_count, .. } => {

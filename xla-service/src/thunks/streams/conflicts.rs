@@ -36,7 +36,7 @@ impl Touched {
             ThunkKind::While { predicate, .. } => self.reads.push(*predicate),
             ThunkKind::Conditional { slice, .. } => self.reads.push(*slice),
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => {}
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => {}
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => {}
         }
         for sequence in thunk.kind.nested() {
             sequence.thunks.iter().for_each(|nested| self.add(nested));

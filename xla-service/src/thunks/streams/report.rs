@@ -122,7 +122,7 @@ fn kind(kind: &ThunkKind) -> &'static str {
         ThunkKind::Copy => "copy",
         ThunkKind::While { .. } => "while",
         ThunkKind::Conditional { .. } => "conditional",
-        ThunkKind::Collective => "collective",
+        ThunkKind::Collective(_) => "collective",
         ThunkKind::CustomCall => "custom-call",
         ThunkKind::HostFallback => "host-fallback",
     }

@@ -99,7 +99,7 @@ impl Replay {
         let (label, stream) = (thunk.place(), thunk.stream);
         match &thunk.kind {
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => self.leaf(thunk),
-            ThunkKind::Collective | ThunkKind::CustomCall | ThunkKind::HostFallback => self.leaf(thunk),
+            ThunkKind::Collective(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => self.leaf(thunk),
             ThunkKind::While { condition, body, predicate, trip_count } => {
                 // Two iterations, to find conflicts between iterations.
                 for _ in 0..2 {
