@@ -29,11 +29,15 @@ class Record:
         # Exit code that pytest was about to return.
         self.finished = None
         self.is_complete = False
-        for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+        self.read_lines(path.read_text() if path.exists() else "")
+
+    def read_lines(self, text: str) -> None:
+        """Adds lines of the file to this record."""
+        for number, line in enumerate(text.splitlines(), 1):
             try:
                 self.add(json.loads(line))
             except ValueError:
-                raise SystemExit(f"error: line {number} of {path} is not JSON: remove the file and run again")
+                raise SystemExit(f"error: line {number} of {self.path} is not JSON: remove the file and run again")
 
     def add(self, line: dict) -> None:
         if "subject" in line:

@@ -10,6 +10,7 @@ import queue
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import process
@@ -19,9 +20,13 @@ from records import KINDS, PASSED, SKIPPED, Record
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The modules that run in the processes of the tests.
 PLUGIN = ROOT / "tests/jax/plugin"
+# Runs a file in several processes.
+JOB = ROOT / "tests/jax/job.py"
 # The Python package that registers the library.
 PACKAGE = ROOT / "python/jax-xlars"
 BASELINE = ROOT / "tests/jax/baseline.zip"
+# Folder of the tests of several processes.
+PROCESSES = "multiprocess/"
 
 TAG = "jax-v0.10.2 (commit 990e6a0b84)"
 VERSION = "0.10.2"
@@ -35,7 +40,7 @@ LEFT_OUT = {
         cudnn_fusion_test gpu_memory_flags_test magma_linalg_test mock_gpu_test mock_gpu_topology_test
         multiprocess_gpu_test""",
     "kernels for GPUs and TPUs": "mosaic/ mosaic_test pallas/",
-    "several processes": "distributed_initialize_test distributed_test multiprocess/",
+    "several processes": f"distributed_initialize_test distributed_test {PROCESSES}",
     "programs of other devices, and of old versions": "export_back_compat_test export_serialization_back_compat_test",
     "needs PyTorch": "pytorch_interoperability_test",
 }
@@ -66,16 +71,24 @@ def test_files(root: pathlib.Path) -> list:
     return sorted(path.relative_to(root / "tests").with_suffix("").as_posix() for path in paths)
 
 
-def select(known: list, asked: list) -> list:
-    """Requested files; by default all except the ones that are left out."""
+def select(known: list, asked: list, processes: int = 1) -> list:
+    """Requested files; by default all except the ones that are left out, or all that need several processes."""
+    is_job = lambda name: name.startswith(PROCESSES)
+    if processes > 1:
+        known = [name for name in known if is_job(name)]
     if not asked:
-        return [name for name in known if reason(name) is None]
+        return [name for name in known if processes > 1 or reason(name) is None]
     found = set()
     for file in asked:
         name = file.removeprefix("tests/").removesuffix(".py")
-        matches = [one for one in (name, f"{name}_test") if one in known]
+        prefixes = ("", PROCESSES) if processes > 1 else ("",)
+        names = [f"{prefix}{name}{suffix}" for prefix in prefixes for suffix in ("", "_test")]
+        matches = [one for one in names if one in known]
         if not matches:
-            raise SystemExit(f"error: there is no test file {file}")
+            where = f" below tests/{PROCESSES} for --processes" if processes > 1 else ""
+            raise SystemExit(f"error: there is no test file {file}{where}")
+        if processes == 1 and is_job(matches[0]):
+            raise SystemExit(f"error: {matches[0]} needs several processes: --processes 4")
         found.add(matches[0])
     return sorted(found)
 
@@ -88,8 +101,12 @@ def parse(words: list | None = None) -> argparse.Namespace:
     side.add_argument("--platform")
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "target/release/libpjrt_plugin_xlars.so")
     parser.add_argument("--python", default="python3")
-    parser.add_argument("--workers", type=positive, default=2)
+    parser.add_argument("--workers", type=positive)
     parser.add_argument("--timeout", type=positive, default=120)
+    parser.add_argument("--processes", type=positive, default=1)
+    parser.add_argument("--devices-per-process", dest="devices", type=positive, default=1)
+    parser.add_argument("--collectives", choices=("tcp", "mpi"), default="tcp")
+    parser.add_argument("--mpiexec", default="mpiexec")
     parser.add_argument("--no-x64", dest="width", action="store_const", const="x32", default="x64")
     kept = parser.add_mutually_exclusive_group()
     kept.add_argument("--misses", action="store_true")
@@ -98,7 +115,18 @@ def parse(words: list | None = None) -> argparse.Namespace:
     options = parser.parse_intermixed_args(words)
     options.platform = options.platform or "cpu"
     options.folder, options.files = pathlib.Path(options.places[0]), options.places[1:]
-    options.output = ROOT / f"target/jax-tests/{options.platform}-{options.width}"
+    is_job = options.processes > 1
+    if not is_job and (options.devices, options.collectives) != (1, "tcp"):
+        parser.error("--devices-per-process and --collectives need --processes")
+    if options.collectives == "mpi" and options.platform == "baseline":
+        parser.error("the baseline has Gloo's collectives, not those of MPI")
+    # The processes of a job share the processors.
+    options.workers = options.workers or (1 if is_job else 2)
+    # Key of the outcomes in the baseline.
+    options.setting = f"{options.width}-{options.processes}x{options.devices}" if is_job else options.width
+    options.output = ROOT / f"target/jax-tests/{options.platform}-{options.setting}"
+    if options.collectives == "mpi":
+        options.output = options.output.with_name(f"{options.output.name}-mpi")
     options.library = options.library.absolute()
     if "/" in options.python:
         options.python = os.path.abspath(options.python)
@@ -144,12 +172,35 @@ def environment(options: argparse.Namespace) -> tuple:
             "PYTHONPATH": f"{PACKAGE}{os.pathsep}{PLUGIN}",
         }
     command = [options.python, PLUGIN / "jax_tests_environment.py"]
+    collectives = "" if options.collectives == "tcp" else f"{options.collectives}, "
     try:
         text = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True).stdout
         found = json.loads(text.splitlines()[-1])
     except (OSError, subprocess.CalledProcessError, ValueError, IndexError) as error:
         raise SystemExit(f"error: {options.python} does not run: name a Python 3.11 or later with --python ({error})")
-    return variables, plugin + versions(found, options.python, platforms(options.platform)[1])
+    subject = plugin + collectives + versions(found, options.python, platforms(options.platform)[1])
+    return variables | job_variables(options), subject
+
+
+def job_variables(options: argparse.Namespace) -> dict:
+    """Variables of the processes of a job."""
+    if options.processes == 1:
+        return {}
+    variables = {"JAX_NUM_CPU_DEVICES": str(options.devices)}
+    if options.collectives == "mpi":
+        # Containers run everything as root, on fewer processors than processes. The library is found by its `mpiexec`.
+        variables |= {f"OMPI_ALLOW_RUN_AS_ROOT{suffix}": "1" for suffix in ("", "_CONFIRM")}
+        variables |= {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+        variables |= {"JAX_CPU_COLLECTIVES_IMPLEMENTATION": "mpi", "PATH": mpi_path(options.mpiexec)}
+    return variables
+
+
+def mpi_path(mpiexec: str) -> str:
+    """`PATH` with the folder of `mpiexec` in front."""
+    found = shutil.which(mpiexec)
+    if found is None:
+        raise SystemExit(f"error: there is no {mpiexec}: install MPI (pip install mpich), or name one with --mpiexec")
+    return f"{pathlib.Path(found).absolute().parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
 def versions(found: dict, python: str, platform: str) -> str:
@@ -207,13 +258,24 @@ def run_file(options: argparse.Namespace, root: pathlib.Path, file: str, worker:
     # watches time limits and crashes. Nothing is captured: the output of native code reaches the log even after a
     # crash, and the tests of `debug.print` read it from the descriptor of standard output.
     command = [options.python, *"-P -m pytest --rootdir=. --override-ini=addopts= --import-mode=importlib -q".split()]
-    command += "-p no:cacheprovider -p no:faulthandler -p jax_tests_recorder --tb=short --capture=no".split()
-    command.append(f"tests/{file}.py")
+    command += "-p no:cacheprovider -p no:faulthandler --tb=short --capture=no".split()
+    command += ["-p", "jax_tests_recorder", f"tests/{file}.py"]
+    if options.processes > 1:
+        command = job_command(options, command)
     process.run(path, options.timeout, command, cwd=root, env=variables | own)
     record = Record(path)
     passed, skipped = record.count(PASSED), record.count(SKIPPED)
     seconds = time.monotonic() - start
     print(f"{file}: {passed} of {len(record.outcomes)} passed, {skipped} skipped, {seconds:.0f} s", flush=True)
+
+
+def job_command(options: argparse.Namespace, command: list) -> list:
+    """Runs pytest in each process of a job."""
+    job = [sys.executable, JOB, "--processes", str(options.processes), "--limit", str(options.timeout)]
+    if options.collectives == "mpi":
+        job += ["--mpiexec", options.mpiexec]
+    # The module of the ranks chooses the record, and must be loaded before the recorder.
+    return [*job, "--", *command[:-3], "-p", "jax_tests_rank", *command[-3:]]
 
 
 def run_all(options: argparse.Namespace, root: pathlib.Path, files: list) -> None:
@@ -247,7 +309,7 @@ def keep(options: argparse.Namespace, records: dict) -> None:
         counts = ", ".join(f"{record.count(kind)} {kind}" for kind in KINDS)
         print(f"{file}: {counts}, {record.seconds():.1f} s")
         print("".join(f"  {note}\n" for note in [*record.notes, *record.uncollected]), end="")
-        references[f"{options.width}/{file}"] = report.Reference.of(record)
+        references[f"{options.setting}/{file}"] = report.Reference.of(record)
         kept += 1
     report.write_baseline(BASELINE, references)
     print(f"\ntests/jax/baseline.zip: XLA:CPU's outcomes of {kept} files are kept")
@@ -258,7 +320,7 @@ def compare(options: argparse.Namespace, records: dict) -> None:
     if not records:
         raise SystemExit(f"error: none of these files was run on platform {options.platform}")
     references = report.read_baseline(BASELINE)
-    references = {file: references.get(f"{options.width}/{file}") for file in records}
+    references = {file: references.get(f"{options.setting}/{file}") for file in records}
     pairs = [(file, record) for file, record in records.items() if references[file]]
     found = report.groups([miss for file, record in pairs for miss in report.misses(file, record, references[file])])
     print(f"{report.table(records, references)}\n{report.notes(records)}\n{report.causes(found)}", end="")
@@ -275,10 +337,10 @@ def main() -> None:
     options = parse()
     root = checkout(options.folder)
     known = test_files(root)
-    files = select(known, options.files)
+    files = select(known, options.files, options.processes)
     options.output.mkdir(parents=True, exist_ok=True)
     if not options.report:
-        for file in [] if options.files else [file for file in known if reason(file)]:
+        for file in [] if options.files or options.processes > 1 else [file for file in known if reason(file)]:
             print(f"left out: {file} ({reason(file)})")
         run_all(options, root, files)
     # Files that were not started belong to no run.

@@ -16,9 +16,14 @@ was interrupted continues where it was; a test that crashes or hangs costs one t
   --platform NAME   platform of the plugin (default: cpu); another one than cpu is added to XLA:CPU, as xlars_NAME
   --library FILE    the plugin (default: target/release/libpjrt_plugin_xlars.so)
   --python FILE     Python with jax, pytest and what else the tests need (default: python3)
-  --workers N       files at a time; they share the processors (default: 2)
+  --workers N       files at a time; they share the processors (default: 2, with --processes 1)
   --timeout N       seconds for a test (default: 120)
   --no-x64          JAX_ENABLE_X64=0
+  --processes N     run tests/multiprocess instead, each file in N processes; a test passes if no process fails it
+  --devices-per-process N
+                    devices of each of these processes (default: 1, as in JAX's CI)
+  --collectives T   transport between these processes: tcp or mpi (default: tcp); the baseline has Gloo's
+  --mpiexec FILE    mpiexec of --collectives mpi (default: mpiexec)
   --misses          keep what passed, whatever library it was, and run the rest again
   --again           keep nothing of an earlier run
   --report          run nothing: report on what there is

@@ -1,0 +1,63 @@
+"""pytest plugin: makes this process one of several that run a test file together, as JAX's own launcher does.
+
+`JAX_TESTS_RANK` is the number of the process, unless `mpiexec` has numbered it, `JAX_TESTS_PROCESSES` the number of
+processes and `JAX_TESTS_COORDINATOR` the address of JAX's coordination service. It is loaded before the recorder: each
+process has a record of its own.
+"""
+
+import ctypes
+import os
+import pathlib
+import signal
+import sys
+
+# Number of a process: of this launcher, of MPICH, of Open MPI.
+RANKS = ("JAX_TESTS_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
+# Limits in seconds. JAX's own are those of a machine with a processor for each process.
+START, HEARTBEAT, SHUTDOWN = 120, 60, 30
+# `prctl`: the signal that a process gets when its parent ends.
+PR_SET_PDEATHSIG = 1
+
+processes = int(os.environ["JAX_TESTS_PROCESSES"])
+rank = int(next(os.environ[name] for name in RANKS if name in os.environ))
+
+
+def take_record() -> None:
+    """Replaces the record of the job by that of this process, for the recorder."""
+    record = pathlib.Path(os.environ["JAX_TESTS_RECORD"])
+    os.environ["JAX_TESTS_RECORD"] = str(record.with_name(f"{record.stem}.rank{rank}.jsonl"))
+
+
+def end_with_parent() -> None:
+    """A launcher that is killed leaves no processes."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+take_record()
+end_with_parent()
+
+
+def pytest_configure(config) -> None:
+    from absl import flags
+    from jax._src import distributed, test_multiprocess  # noqa: F401, which defines the flags
+
+    coordinator = os.environ["JAX_TESTS_COORDINATOR"]
+    flags.FLAGS(
+        [
+            "pytest",
+            f"--num_processes={processes}",
+            f"--multiprocess_test_worker_id={rank}",
+            f"--multiprocess_test_controller_address={coordinator}",
+        ]
+    )
+    distributed.initialize(
+        coordinator,
+        num_processes=processes,
+        process_id=rank,
+        heartbeat_timeout_seconds=HEARTBEAT,
+        shutdown_timeout_seconds=SHUTDOWN,
+        initialization_timeout=START,
+        # Otherwise, Open MPI's numbers would be taken for those of devices.
+        cluster_detection_method="deactivate",
+    )
