@@ -15,6 +15,9 @@ import time
 
 from records import FAILED, PASSED, SKIPPED, Record, is_done
 
+sys.path.append(str(pathlib.Path(__file__).parent / "plugin"))
+from jax_tests_parent import end_with_parent  # noqa: E402
+
 # Seconds after the time limit of a test; a job without a new line in its records by then is killed.
 GRACE = 60
 # Seconds that processes get to disconnect after their last test.
@@ -186,6 +189,7 @@ def free_port() -> int:
 
 
 def main() -> int:
+    end_with_parent()
     parser = argparse.ArgumentParser()
     parser.add_argument("--processes", type=int, required=True)
     parser.add_argument("--limit", type=float, required=True)

@@ -5,18 +5,15 @@ processes and `JAX_TESTS_COORDINATOR` the address of JAX's coordination service.
 process has a record of its own.
 """
 
-import ctypes
 import os
 import pathlib
-import signal
-import sys
+
+from jax_tests_parent import end_with_parent
 
 # Number of a process: of this launcher, of MPICH, of Open MPI.
 RANKS = ("JAX_TESTS_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
 # Limits in seconds. JAX's own are those of a machine with a processor for each process.
 START, HEARTBEAT, SHUTDOWN = 120, 60, 30
-# `prctl`: the signal that a process gets when its parent ends.
-PR_SET_PDEATHSIG = 1
 
 processes = int(os.environ["JAX_TESTS_PROCESSES"])
 rank = int(next(os.environ[name] for name in RANKS if name in os.environ))
@@ -26,12 +23,6 @@ def take_record() -> None:
     """Replaces the record of the job by that of this process, for the recorder."""
     record = pathlib.Path(os.environ["JAX_TESTS_RECORD"])
     os.environ["JAX_TESTS_RECORD"] = str(record.with_name(f"{record.stem}.rank{rank}.jsonl"))
-
-
-def end_with_parent() -> None:
-    """A launcher that is killed leaves no processes."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 take_record()
