@@ -81,7 +81,7 @@ pub use fuse::{
     ReshapeToBitcast,
 };
 pub use layout::{NormalizeLayouts, TileLayouts};
-pub use localize::{Localized, localize};
+pub use localize::{Localized, localize, localize_by_gathers};
 pub use parallelize::{SplitReductions, SplitWindows};
 pub use program_form::{GlobalCause, GlobalValues, ProgramForm, program_form};
 pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};

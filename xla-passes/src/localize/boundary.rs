@@ -57,7 +57,11 @@ impl Rewriter<'_> {
         let (Some(array), [Place::Part(_) | Place::Same]) = (shape.as_array(), &value.places[..]) else {
             return Ok(value);
         };
-        let wanted = self.split(Some(sharding), array)?;
+        let wanted = match self.split(Some(sharding), array) {
+            // Parts would be of different sizes. The values are equal without the split.
+            Err(Error::Unimplemented(_)) if self.gathers => return Ok(value),
+            wanted => wanted?,
+        };
         if wanted.is_replicated() && sharding.dims.iter().all(|dim| dim.is_open) {
             return Ok(value);
         }
@@ -69,6 +73,13 @@ impl Rewriter<'_> {
         match &value.places[..] {
             [Place::Local] => Err(Error::unimplemented("a manual computation inside of another one")),
             [Place::Part(own)] if **own == *wanted => Ok(value.id),
+            [Place::Part(own)] if !own.is_replicated() && self.gathers => {
+                let whole = self.gathered(value.id, own)?;
+                match wanted.is_replicated() {
+                    true => Ok(whole),
+                    false => wanted.part_of_replicated(&mut self.inserter(), whole),
+                }
+            }
             [Place::Part(own)] if !own.is_replicated() => {
                 Err(Error::unimplemented("a value is converted to another split, which needs a partitioner"))
             }

@@ -6,7 +6,7 @@ use xla_hlo::{CompId, Error, InstrId, Op, Result, Shape};
 
 use super::parts::local_shape;
 use super::place::{Form, Place, Value, found};
-use super::rewrite::Rewriter;
+use super::rewrite::{Rewriter, is_any_split};
 
 impl Rewriter<'_> {
     /// Emits a loop. The split of each element of the state is a fixed point of the body: starting with the splits of
@@ -25,7 +25,7 @@ impl Rewriter<'_> {
             let known = self.known_form(op.body, &places);
             let is_new = known.is_none();
             let body = known.map_or_else(|| self.new_form(op.body, shape, &places), Ok)?;
-            let joined = joined(&places, &body.result.places).map_err(|i| {
+            let joined = self.joined(&places, &body.result.places).map_err(|i| {
                 let cause = "is split in another way after an iteration than before, which needs a partitioner";
                 Error::unimplemented(format!("element {i} of its state {cause}"))
             })?;
@@ -46,10 +46,18 @@ impl Rewriter<'_> {
         }
         let body = self.form_to(&body, shape, &places)?;
         let condition = self.form(op.condition, shape, &places)?;
-        if !condition.result.places.iter().all(Place::is_whole) {
-            return Err(Error::unimplemented("its condition differs between devices, which needs a partitioner"));
-        }
-        let condition = condition.id;
+        let condition = match self.gathers && is_any_split(std::slice::from_ref(&condition.result)) {
+            true => {
+                let graph = &self.source[op.condition];
+                let shape = graph[graph.root()].shape();
+                let whole = self.whole_places(shape, &condition.result.places)?;
+                self.form_to(&condition, shape, &whole)?
+            }
+            false if condition.result.places.iter().all(Place::is_whole) => condition.id,
+            false => {
+                return Err(Error::unimplemented("its condition differs between devices, which needs a partitioner"));
+            }
+        };
         let init = self.placed(init, shape, &places)?;
         let local = local_shape(shape, &places);
         Ok(Value { id: self.emit(instruction, While { condition, body }, local, vec![init]), places: places.into() })
@@ -76,7 +84,7 @@ impl Rewriter<'_> {
             let new = places[starts[from]..starts[from + 1]].to_vec();
             for &i in &to[from] {
                 let own = &mut places[starts[i]..starts[i + 1]];
-                if let Some(joined) = joined(own, &new).ok().filter(|joined| joined != own) {
+                if let Some(joined) = self.joined(own, &new).ok().filter(|joined| joined != own) {
                     own.clone_from_slice(&joined);
                     next.push(i);
                 }
@@ -97,17 +105,21 @@ impl Rewriter<'_> {
         let (Some(index), Some(arguments)) = (operands.first(), operands.get(1..)) else {
             return Err(Error::internal("conditional has no operands"));
         };
+        let shapes = graph.operand_shapes(id);
+        if self.gathers && is_any_split(&operands[..1]) {
+            let whole = self.all_whole(&operands[..1], &shapes[..1])?;
+            return self.conditional(computation, id, op, &[&whole, arguments].concat());
+        }
         if !index.places.iter().all(Place::is_whole) {
             return Err(Error::unimplemented("its selector differs between devices, which needs a partitioner"));
         }
-        let shapes = graph.operand_shapes(id);
         let mut forms: Vec<Form> = Vec::with_capacity(op.branches.len());
         let mut places = Vec::new();
         for (i, (&branch, argument)) in op.branches.iter().zip(arguments).enumerate() {
             let form = self.form(branch, shapes[i + 1], &argument.places)?;
             places = match i {
                 0 => form.result.places.to_vec(),
-                _ => joined(&places, &form.result.places).map_err(|leaf| {
+                _ => self.joined(&places, &form.result.places).map_err(|leaf| {
                     let cause = "is split in different ways in its branches, which needs a partitioner";
                     Error::unimplemented(format!("element {leaf} of its result {cause}"))
                 })?,
@@ -177,6 +189,9 @@ impl Rewriter<'_> {
             let (Shape::Array(array), Some(split)) = (leaf, places[i].split()) else { continue };
             let is_open = sharding.dims.iter().any(|dim| dim.is_open);
             let wanted = self.split(Some(sharding), array)?;
+            if self.gathers {
+                continue;
+            }
             if *split != wanted && !(split.is_replicated() && wanted.is_replicated()) && !is_open {
                 let cause = "is split in another way than it is stated, which needs a partitioner";
                 return Err(Error::unimplemented(format!("element {i} of its state {cause}")));
@@ -184,10 +199,15 @@ impl Rewriter<'_> {
         }
         Ok(())
     }
-}
 
-/// Joins places element by element. Returns the number of an element whose places have no common one.
-fn joined(one: &[Place], other: &[Place]) -> std::result::Result<Vec<Place>, usize> {
-    let pairs = one.iter().zip(other).enumerate();
-    pairs.map(|(i, (one, other))| one.joined(other).ok_or(i)).collect()
+    /// Joins places element by element. Returns the number of an element whose places have no common one. With gathers,
+    /// such an element keeps its first place.
+    fn joined(&self, one: &[Place], other: &[Place]) -> std::result::Result<Vec<Place>, usize> {
+        let pairs = one.iter().zip(other).enumerate();
+        let join = |(i, (one, other)): (usize, (&Place, &Place))| {
+            let is_global = one.split().is_some() && other.split().is_some();
+            one.joined(other).or_else(|| Some(one.clone()).filter(|_| self.gathers && is_global)).ok_or(i)
+        };
+        pairs.map(join).collect()
+    }
 }

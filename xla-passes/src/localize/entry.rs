@@ -30,14 +30,28 @@ pub struct Localized {
 ///
 /// Returns `Error::Unimplemented` for a program that needs a partitioner.
 pub fn localize(module: &VerifiedModule) -> Result<Localized> {
+    search(module, false)
+}
+
+/// Converts a program on global values to a program of each device, as [`localize`] does. Where the devices must
+/// communicate, values are gathered, and every device computes the whole result: nothing is faster than on one device,
+/// and each device needs the memory of gathered values.
+///
+/// Returns `Error::Unimplemented` for effects outside of manual computations, for manual computations over some of the
+/// axes, and for parts of different sizes.
+pub fn localize_by_gathers(module: &VerifiedModule) -> Result<Localized> {
+    search(module, true)
+}
+
+fn search(module: &VerifiedModule, gathers: bool) -> Result<Localized> {
     let all = requirements(module)?;
-    let chosen = with_parameters(module, &all);
+    let chosen = with_parameters(module, &all, gathers);
     if chosen.is_ok() || all.is_empty() {
         return chosen;
     }
-    match with_parameters(module, &[]) {
+    match with_parameters(module, &[], gathers) {
         Ok(best) => {
-            let mut search = Search { module, kept: Vec::new(), best, attempts: 0 };
+            let mut search = Search { module, gathers, kept: Vec::new(), best, attempts: 0 };
             search.add(&all);
             Ok(search.best)
         }
@@ -51,6 +65,7 @@ const MAX_ATTEMPTS: usize = 32;
 /// Search for a large set of requirements that a program can meet.
 struct Search<'m> {
     module: &'m VerifiedModule,
+    gathers: bool,
     /// Requirements that the program meets.
     kept: Vec<Requirement>,
     /// Program that meets them.
@@ -83,15 +98,15 @@ impl Search<'_> {
         }
         self.attempts += 1;
         let all = [&self.kept, list].concat();
-        let Ok(found) = with_parameters(self.module, &all) else { return false };
+        let Ok(found) = with_parameters(self.module, &all, self.gathers) else { return false };
         (self.kept, self.best) = (all, found);
         true
     }
 }
 
 /// Converts a program. Parameters without a sharding are split as required, or are replicated.
-fn with_parameters(module: &VerifiedModule, required: &[Requirement]) -> Result<Localized> {
-    let mut rewriter = Rewriter::new(module, Computation::new(module.entry().name()))?;
+fn with_parameters(module: &VerifiedModule, required: &[Requirement], gathers: bool) -> Result<Localized> {
+    let mut rewriter = Rewriter::new(module, Computation::new(module.entry().name()), gathers)?;
     let asked = module.entry_layout();
     let entry = module.entry();
     let mut arguments = Arrays::default();
@@ -181,6 +196,7 @@ fn results(rewriter: &Rewriter<'_>, root: &Value, asked: &Shape) -> Result<(Vec<
         let split = match place {
             Place::Part(split) if *split == wanted || is_free && stated.is_none() => split,
             place if place.is_whole() => &wanted,
+            Place::Part(_) if rewriter.gathers => &wanted,
             _ => {
                 return Err(Error::unimplemented(format!("result {number} is split in another way than it is stated")));
             }

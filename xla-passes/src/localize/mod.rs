@@ -9,6 +9,7 @@
 //! loops, branches: splits of the state as a fixed point             control_flow.rs
 //! bodies and branches that loops and branches share                 forms.rs
 //! other operations on parts: dimensions that they keep, new form    factors.rs, parts.rs
+//! all-gathers where splits cannot be kept                           gather.rs
 //! relation of values to the original program                        place.rs
 //! parameters whose shardings are open                               required.rs
 //! ```
@@ -18,9 +19,10 @@ mod control_flow;
 mod entry;
 mod factors;
 mod forms;
+mod gather;
 mod parts;
 mod place;
 mod required;
 mod rewrite;
 
-pub use entry::{Localized, localize};
+pub use entry::{Localized, localize, localize_by_gathers};

@@ -26,8 +26,9 @@ impl Value {
     /// Whether a conversion to other places leaves the value as it is.
     pub fn is_placed(&self, places: &[Place]) -> bool {
         self.places.iter().zip(places).all(|(own, wanted)| match wanted {
-            Place::Part(wanted) if !wanted.is_replicated() => own.split() == Some(wanted),
-            _ => true,
+            Place::Part(wanted) if wanted.is_replicated() => own.split().is_none_or(|own| own.is_replicated()),
+            Place::Part(wanted) => own.split() == Some(wanted),
+            Place::Same | Place::Local => true,
         })
     }
 }

@@ -20,8 +20,12 @@ pub(super) struct Rewriter<'m> {
     /// Computation of the new program that receives instructions.
     pub at: CompId,
     pub meshes: Meshes,
+    /// Number of replicas.
+    pub replicas: usize,
     /// Number of partitions.
     pub devices: usize,
+    /// Whether split values become whole where their splits cannot be kept.
+    pub gathers: bool,
     /// Computations without boundaries of manual computations, mapped to their copies.
     pub copies: HashMap<CompId, Callee>,
     /// Places of the states of loops, by the places at the start of the search for a fixed point. A loop inside of
@@ -52,8 +56,8 @@ pub(super) struct Callee {
 }
 
 impl<'m> Rewriter<'m> {
-    pub fn new(source: &'m Module, entry: Computation) -> Result<Rewriter<'m>> {
-        let [_, devices] = device_counts(source)?;
+    pub fn new(source: &'m Module, entry: Computation, gathers: bool) -> Result<Rewriter<'m>> {
+        let [replicas, devices] = device_counts(source)?;
         let mut target = Module::new(source.name());
         let mut copies: HashMap<CompId, Callee> = HashMap::new();
         for id in source.post_order() {
@@ -65,7 +69,8 @@ impl<'m> Rewriter<'m> {
                 continue;
             }
             let is_of_device = source[id].iter().any(|(_, instruction)| {
-                is_of_device(instruction.op()) || callees(instruction).iter().any(|callee| copies[callee].is_of_device)
+                is_of_device(instruction.op(), gathers)
+                    || callees(instruction).iter().any(|callee| copies[callee].is_of_device)
             });
             let copy = without_shardings(&source[id], |callee| copies[&callee].copy)?;
             copies.insert(id, Callee { copy: target.add(copy), is_of_device });
@@ -78,7 +83,9 @@ impl<'m> Rewriter<'m> {
             target,
             at,
             meshes,
+            replicas,
             devices,
+            gathers,
             copies,
             states: HashMap::new(),
             leaf_starts: HashMap::new(),
@@ -227,7 +234,8 @@ impl<'m> Rewriter<'m> {
         if callees.iter().any(|callee| !self.copies.contains_key(callee)) {
             return Err(Error::unimplemented(format!("{} calls a manual computation", op.opcode())));
         }
-        let is_of_device = is_of_device(&op) || callees.iter().any(|callee| self.copies[callee].is_of_device);
+        let is_of_device =
+            is_of_device(&op, self.gathers) || callees.iter().any(|callee| self.copies[callee].is_of_device);
         let is_global = operands.iter().flat_map(|operand| operand.places.iter()).any(|place| place.split().is_some());
         if is_global && is_of_device {
             let cause =
@@ -235,7 +243,13 @@ impl<'m> Rewriter<'m> {
             return Err(Error::unimplemented(format!("{} {cause}", op.opcode())));
         }
         if is_any_split(operands) {
-            return self.on_parts(computation, id, operands);
+            return match self.on_parts(computation, id, operands) {
+                Err(Error::Unimplemented(_)) if self.gathers => {
+                    let whole = self.all_whole(operands, &self.source[computation].operand_shapes(id))?;
+                    self.copy(computation, id, &whole)
+                }
+                value => value,
+            };
         }
         let mut place = common(operands.iter().flat_map(|operand| operand.places.iter()))?;
         if place == Place::Same && is_of_device {
@@ -302,7 +316,7 @@ pub(super) fn weight(graph: &Computation) -> usize {
 }
 
 /// Whether an operand, or an element of one, is split or has partial values.
-fn is_any_split(operands: &[Value]) -> bool {
+pub(super) fn is_any_split(operands: &[Value]) -> bool {
     let mut splits = operands.iter().flat_map(|operand| operand.places.iter()).filter_map(Place::split);
     splits.any(|split| !split.is_replicated())
 }
@@ -316,10 +330,12 @@ fn is_boundary(op: &Op) -> bool {
     matches!(op, Op::CustomCall(call) if is_edge(&call.target))
 }
 
-/// Whether the result or the effect of an operation differs between devices, although its operands are equal.
-fn is_of_device(op: &Op) -> bool {
+/// Whether the result or the effect of an operation differs between devices, although its operands are equal. With
+/// gathers, custom calls without side effects are operations on global values.
+fn is_of_device(op: &Op, gathers: bool) -> bool {
     match op {
         Op::Collective(_) | Op::Rng(_) => true,
+        Op::CustomCall(_) if gathers && !op.has_side_effect() => false,
         Op::CustomCall(call) => !says_only(&call.target),
         op => op.has_side_effect() && op.called_computations().is_empty(),
     }
