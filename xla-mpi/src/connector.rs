@@ -13,7 +13,7 @@ use crate::transport::Mpi;
 pub struct MpiConnector;
 
 impl Connector for MpiConnector {
-    fn connect(&self, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
+    fn connect(&self, _: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
         Ok(Mpi::new(options.processes, options.timeout)?)
     }
 }

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "loads functions of a C library")]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
@@ -73,8 +74,9 @@ pub(crate) struct MpiLibrary {
     pub constants: Constants,
     /// Path or name, for messages.
     pub path: PathBuf,
-    /// Keeps the functions in memory.
-    _library: Library,
+    /// Keeps the functions in memory. Never unloaded: an initialised MPI has threads and handlers of its own, even if
+    /// its thread level is too low for collectives.
+    _library: ManuallyDrop<Library>,
 }
 
 /// Number of bytes that hold each text of MPI: `MPI_MAX_LIBRARY_VERSION_STRING` is 8192 or less.
@@ -118,7 +120,7 @@ impl MpiLibrary {
             }
         }
         let constants = family.constants(objects);
-        Ok(MpiLibrary { functions, constants, path: path.to_path_buf(), _library: library })
+        Ok(MpiLibrary { functions, constants, path: path.to_path_buf(), _library: ManuallyDrop::new(library) })
     }
 
     /// Returns an error that names the call and has MPI's message.

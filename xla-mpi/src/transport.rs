@@ -1,9 +1,9 @@
 //! The transport: sends from any thread, and a thread that makes progress while none waits.
 
 use std::mem::take;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use xla_hlo::{Error, Result};
@@ -27,11 +27,20 @@ const LAST_SENDS: Duration = Duration::from_secs(5);
 /// has initialised MPI before, for example mpi4py, that needs the level `MPI_THREAD_MULTIPLE`.
 #[derive(Debug)]
 pub struct Mpi {
+    shared: Arc<Shared>,
+    /// Thread that makes progress until the end of the transport.
+    thread: Option<JoinHandle<()>>,
+}
+
+/// State of the transport and its thread.
+#[derive(Debug)]
+struct Shared {
     session: Arc<Session>,
     rank: usize,
     size: usize,
     endpoint: Mutex<Endpoint>,
     inbox: Mutex<Receiver>,
+    has_ended: AtomicBool,
 }
 
 /// Receiver of messages, and messages until there is one.
@@ -78,15 +87,18 @@ impl Mpi {
             session.mpi.return_errors(comm)?;
             endpoint.introduce(&session.mpi, rank, own_location())?;
         }
-        let mpi = Arc::new(Mpi { session, rank, size, endpoint: Mutex::new(endpoint), inbox: Mutex::default() });
-        let weak = Arc::downgrade(&mpi);
+        let (endpoint, inbox) = (Mutex::new(endpoint), Mutex::default());
+        let shared = Arc::new(Shared { session, rank, size, endpoint, inbox, has_ended: AtomicBool::new(false) });
+        let own = shared.clone();
         let builder = thread::Builder::new().name("xla-mpi-progress".into());
-        builder
-            .spawn(move || make_progress(&weak))
+        let thread = builder
+            .spawn(move || own.make_progress())
             .map_err(|error| Error::resource_exhausted(format!("cannot start a thread: {error}")))?;
-        Ok(mpi)
+        Ok(Arc::new(Mpi { shared, thread: Some(thread) }))
     }
+}
 
+impl Shared {
     fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,6 +120,27 @@ impl Mpi {
             Some(inbox) => {
                 drop(receiver);
                 events.into_iter().for_each(|event| pass(&*inbox, event));
+            }
+        }
+    }
+
+    fn poll(&self) -> Progress {
+        let mut events = vec![];
+        let has_progress = match self.session.try_lock() {
+            Some(_gate) => self.endpoint().progress(&self.session.mpi, &mut events),
+            None => false,
+        };
+        self.deliver(events);
+        if has_progress { Progress::Made } else { Progress::Idle }
+    }
+
+    /// Polls until the transport has ended.
+    fn make_progress(&self) {
+        while !self.has_ended.load(Ordering::Relaxed) {
+            let has_progress = self.poll() == Progress::Made;
+            let is_busy = self.endpoint().is_busy();
+            if !has_progress {
+                thread::sleep(if is_busy { BUSY_POLL } else { IDLE_POLL });
             }
         }
     }
@@ -157,33 +190,21 @@ fn own_location() -> String {
     format!("pid {} on {}", std::process::id(), host.as_deref().unwrap_or("an unknown host"))
 }
 
-/// Polls until the transport has ended.
-fn make_progress(transport: &Weak<Mpi>) {
-    while let Some(mpi) = transport.upgrade() {
-        let has_progress = mpi.poll() == Progress::Made;
-        let is_busy = mpi.endpoint().is_busy();
-        drop(mpi);
-        if !has_progress {
-            thread::sleep(if is_busy { BUSY_POLL } else { IDLE_POLL });
-        }
-    }
-}
-
 impl Transport for Mpi {
     fn rank(&self) -> usize {
-        self.rank
+        self.shared.rank
     }
 
     fn size(&self) -> usize {
-        self.size
+        self.shared.size
     }
 
     fn location(&self, rank: usize) -> String {
-        self.endpoint().location(rank).unwrap_or("on an unknown host").to_string()
+        self.shared.endpoint().location(rank).unwrap_or("on an unknown host").to_string()
     }
 
     fn connect(&self, inbox: Arc<dyn Inbox>) -> Result<()> {
-        let mut receiver = self.receiver();
+        let mut receiver = self.shared.receiver();
         if receiver.inbox.is_some() {
             return Err(Error::failed_precondition("a transport has two engines"));
         }
@@ -195,35 +216,38 @@ impl Transport for Mpi {
     }
 
     fn send(&self, to: usize, message: Message) -> Result<()> {
-        let _gate = self.session.lock().ok_or_else(ended)?;
-        self.endpoint().send(&self.session.mpi, to, &message)
+        if to >= self.shared.size {
+            return Err(Error::internal(format!("there is no process {to}")));
+        }
+        let _gate = self.shared.session.lock().ok_or_else(ended)?;
+        self.shared.endpoint().send(&self.shared.session.mpi, to, &message)
     }
 
     fn poll(&self) -> Progress {
-        let mut events = vec![];
-        let has_progress = match self.session.try_lock() {
-            Some(_gate) => self.endpoint().progress(&self.session.mpi, &mut events),
-            None => false,
-        };
-        self.deliver(events);
-        if has_progress { Progress::Made } else { Progress::Idle }
+        self.shared.poll()
     }
 
     fn run_failed(&self) {
-        self.session.has_failed.store(true, Ordering::Relaxed);
+        self.shared.session.has_failed.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for Mpi {
+    /// Waits for sends, then ends the thread. A method of the inbox that runs on this thread may drop the transport.
     fn drop(&mut self) {
         if !is_own_process() {
             return;
         }
-        let start = Instant::now();
-        let is_over = || start.elapsed() > LAST_SENDS || self.session.has_failed.load(Ordering::Relaxed);
-        while self.endpoint().has_sends() && !is_over() && self.session.lock().is_some() {
-            self.poll();
+        let (shared, start) = (&self.shared, Instant::now());
+        let is_over = || start.elapsed() > LAST_SENDS || shared.session.has_failed.load(Ordering::Relaxed);
+        while shared.endpoint().has_sends() && !is_over() && shared.session.lock().is_some() {
+            shared.poll();
             thread::sleep(BUSY_POLL);
+        }
+        shared.has_ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take().filter(|own| own.thread().id() != thread::current().id()) {
+            // A panic of the thread has been reported.
+            let _ = thread.join();
         }
     }
 }

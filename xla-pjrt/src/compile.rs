@@ -54,7 +54,7 @@ pub(crate) fn compile_for_topology(args: &CompileArgs) -> Result<(), Status> {
     let compiler = topology.spec.platform.compiler();
     let optimized = compiler.run_hlo_passes(module, &options.service)?;
     let compiled = compiler.run_backend(optimized, &options.service)?;
-    let (devices, platform) = (options.devices(None)?, topology.spec.platform.name());
+    let (devices, platform) = (options.devices(Some(&topology.devices))?, topology.spec.platform.name());
     let executable = ExecutableState::new(Compiled::Alone(compiled), options, devices, platform)?;
     args.executable.set(Handle::new(Arc::new(executable)));
     Ok(())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use xla_ffi::UserData;
+use xla_hlo::Error;
 use xla_hlo::ops::RunContext;
 use xla_service::{Buffer, DeviceResults, Dispatch, Donate, ExecuteOptions as ServiceOptions, LoadedExecutable};
 
@@ -15,7 +16,7 @@ use crate::buffer::{BufferState, Place};
 use crate::effects;
 use crate::event::Event;
 use crate::executable::{LoadedState, Value, ValueList};
-use crate::ffi::{Handle, Kind};
+use crate::ffi::{Handle, Kind, Slots};
 use crate::status::Status;
 
 impl Kind for kinds::ExecuteContext {
@@ -37,29 +38,13 @@ pub(crate) fn destroy_context(args: &ExecuteContextDestroyArgs) -> Result<(), St
 /// succeeds.
 pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> {
     let loaded = args.executable.get()?;
-    let asked = args.options.read()?;
-    let parameters = &loaded.executable.parameters;
-    let except = non_donatable(asked.as_ref(), parameters)?;
     let program = match args.execute_device {
         device if device.is_null() => loaded.program()?,
         device => loaded.program()?.on_devices(&[device.get()?.id])?,
     };
-    let lists = args.argument_lists.slice(args.num_devices)?;
-    let (mut arguments, mut after) = (SmallVec::<[_; 1]>::with_capacity(lists.len()), Vec::new());
-    for list in lists {
-        arguments.push(arrays(list.slice(args.num_args)?, parameters, &mut after)?);
-    }
-    let targets = args.output_lists.slice(args.num_devices)?;
-    if loaded.executable.outputs.len() > 0 && targets.iter().any(|list| list.is_null()) {
-        return Err(Status::invalid_argument("a list for results must not be null"));
-    }
-    let options = ServiceOptions {
-        donate: Donate::Declared { except },
-        dispatch: dispatch(loaded),
-        cancel: None,
-        after,
-        context: context(asked.as_ref(), &program)?,
-    };
+    // The other processes of the program wait for this launch, also if its arguments are rejected.
+    let request = Request::read(args, loaded, &program).inspect_err(|status| program.reject(&Error::from(status)))?;
+    let Request { arguments, options, targets } = request;
     let results = program.launch(&arguments, &options)?;
     if options.dispatch == Dispatch::WhenReady
         && let Some(error) = results.iter().find_map(DeviceResults::failure)
@@ -77,6 +62,44 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
         list.fill(handles(results.buffers, tokens.next().as_ref(), &place, outputs))?;
     }
     Ok(())
+}
+
+/// Checked arguments of an execution.
+struct Request<'a> {
+    /// Arrays, by device.
+    arguments: SmallVec<[SmallVec<[&'a Buffer; 8]>; 1]>,
+    options: ServiceOptions,
+    /// Lists for the results, by device.
+    targets: &'a [Slots<Handle<kinds::Buffer>>],
+}
+
+impl<'a> Request<'a> {
+    fn read(
+        args: &'a LoadedExecutableExecuteArgs,
+        loaded: &LoadedState,
+        program: &LoadedExecutable,
+    ) -> Result<Request<'a>, Status> {
+        let asked = args.options.read()?;
+        let parameters = &loaded.executable.parameters;
+        let except = non_donatable(asked.as_ref(), parameters)?;
+        let lists = args.argument_lists.slice(args.num_devices)?;
+        let (mut arguments, mut after) = (SmallVec::with_capacity(lists.len()), Vec::new());
+        for list in lists {
+            arguments.push(arrays(list.slice(args.num_args)?, parameters, &mut after)?);
+        }
+        let targets = args.output_lists.slice(args.num_devices)?;
+        if loaded.executable.outputs.len() > 0 && targets.iter().any(|list| list.is_null()) {
+            return Err(Status::invalid_argument("a list for results must not be null"));
+        }
+        let options = ServiceOptions {
+            donate: Donate::Declared { except },
+            dispatch: dispatch(loaded),
+            cancel: None,
+            after,
+            context: context(asked.as_ref(), program)?,
+        };
+        Ok(Request { arguments, options, targets })
+    }
 }
 
 /// Returns the dispatch mode of an execution.

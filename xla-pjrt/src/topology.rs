@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use xla_service::topology::{self, Topology};
+
 use crate::abi::device::{
     TopologyAttributesArgs, TopologyCreateArgs, TopologyDeserializeArgs, TopologyDestroyArgs, TopologyFingerprintArgs,
     TopologyGetDeviceDescriptionsArgs, TopologyGetMemorySpaceKindIdsArgs, TopologyPlatformNameArgs,
@@ -14,8 +16,9 @@ use crate::named::{self, Value};
 use crate::serialized::hand_out;
 use crate::status::Status;
 
-/// First line of a serialized topology, which is followed by the platform, the name and the number of devices.
-const MAGIC: &str = "xlars topology 1";
+/// First line of a serialized topology. It is followed by lines with the platform, the name, the number of the process
+/// and the number of processes, and by the devices of all processes.
+const MAGIC: &str = "xlars topology 2";
 
 /// `PJRT_TopologyDescription_Create`: creates a topology from the create options of a client. A non-empty topology name
 /// selects the platform, unless an option does.
@@ -25,7 +28,8 @@ pub(crate) fn create(args: &TopologyCreateArgs) -> Result<(), Status> {
     if !name.is_empty() && options.iter().all(|(option, _)| option != "platform") {
         options.push(("platform".to_string(), Value::Text(name.to_string())));
     }
-    args.topology.set(Handle::new(Arc::new(TopologyState::of_one_process(PlatformSpec::from_options(options)?))));
+    let topology = TopologyState::uniform(PlatformSpec::from_options(options)?)?;
+    args.topology.set(Handle::new(Arc::new(topology)));
     Ok(())
 }
 
@@ -64,8 +68,10 @@ pub(crate) fn memory_space_kind_ids(args: &TopologyGetMemorySpaceKindIdsArgs) ->
 }
 
 pub(crate) fn serialize(args: &TopologySerializeArgs) -> Result<(), Status> {
-    let spec = &args.topology.get()?.spec;
-    let text = format!("{MAGIC}\n{}\n{}\n{}\n", spec.platform.name(), spec.name, spec.devices);
+    let state = args.topology.get()?;
+    let (platform, name, devices) = (state.spec.platform.name(), &state.spec.name, &state.devices);
+    let place = format!("{}\n{}", devices.process(), devices.processes());
+    let text = format!("{MAGIC}\n{platform}\n{name}\n{place}\n{}", topology::encode(devices.devices()));
     let (bytes, object) = hand_out(text.into_bytes());
     args.serialized_bytes.set(bytes);
     args.serialized_topology.set(object);
@@ -74,14 +80,23 @@ pub(crate) fn serialize(args: &TopologySerializeArgs) -> Result<(), Status> {
 }
 
 pub(crate) fn deserialize(args: &TopologyDeserializeArgs) -> Result<(), Status> {
-    let mut lines = args.serialized_topology.as_str().unwrap_or("").lines();
-    let (magic, platform, name, devices) = (lines.next(), lines.next(), lines.next(), lines.next());
-    let (Some(MAGIC), Some(platform), Some(name), Some(devices)) = (magic, platform, name, devices) else {
-        return Err(Status::invalid_argument("these bytes are not a serialized topology of this plugin"));
-    };
-    let options = [("platform", platform), ("platform_name", name), ("device_count", devices)];
+    let foreign = || Status::invalid_argument("these bytes are not a serialized topology of this plugin");
+    let text = args.serialized_topology.as_str().unwrap_or("");
+    let parts: Vec<&str> = text.splitn(6, '\n').collect();
+    let [MAGIC, platform, name, process, processes, devices] = parts[..] else { return Err(foreign()) };
+    let devices = topology::decode(devices).ok_or_else(foreign)?;
+    let number = |text: &str| text.parse::<usize>().map_err(|_| foreign());
+    let devices = Topology::new(number(process)?, number(processes)?, devices)?;
+    let local = devices.devices().iter().filter(|device| device.process == devices.process()).count().to_string();
+    let options = [
+        ("platform", platform),
+        ("platform_name", name),
+        ("device_count", &local),
+        ("node_id", process),
+        ("num_nodes", processes),
+    ];
     let options = options.map(|(option, value)| (option.to_string(), Value::Text(value.to_string())));
-    args.topology
-        .set(Handle::new(Arc::new(TopologyState::of_one_process(PlatformSpec::from_options(options.into())?))));
+    let spec = PlatformSpec::from_options(options.into())?;
+    args.topology.set(Handle::new(Arc::new(TopologyState::new(spec, devices))));
     Ok(())
 }

@@ -11,6 +11,10 @@ use super::spec::PlatformSpec;
 use crate::abi::kinds;
 use crate::ffi::{Handle, Hosted, Kind};
 use crate::named::Attributes;
+use crate::status::Status;
+
+/// Limit on the devices of a topology without a client.
+const MAX_DEVICES: usize = 1 << 16;
 
 impl Kind for kinds::Topology {
     type Value = Arc<TopologyState>;
@@ -30,6 +34,8 @@ impl Kind for kinds::MemoryDescription {
 /// Descriptions of a platform's devices.
 pub(crate) struct TopologyState {
     pub spec: PlatformSpec,
+    /// Devices of all processes.
+    pub devices: Topology,
     /// Version of the plugin and of everything else that compiled programs depend on. Callers use it as a cache key.
     pub version: String,
     pub descriptions: Vec<Hosted<kinds::DeviceDescription>>,
@@ -70,20 +76,33 @@ impl TopologyState {
             attributes: Attributes::new(Vec::new()),
             kind_ids: (0..MEMORY_KINDS.len() as i32).collect(),
             spec,
+            devices,
         }
     }
 
-    /// Creates the topology of a single process.
-    pub fn of_one_process(spec: PlatformSpec) -> TopologyState {
-        let devices = Topology::of_one_process(vec![String::new(); spec.devices]);
-        TopologyState::new(spec, devices)
+    /// Creates the topology of processes that each have the requested number of devices.
+    pub fn uniform(spec: PlatformSpec) -> Result<TopologyState, Status> {
+        let (process, processes) = spec.process;
+        let count = spec.devices.checked_mul(processes).filter(|&count| count <= MAX_DEVICES).ok_or_else(|| {
+            Status::invalid_argument(format!(
+                "a topology has at most {MAX_DEVICES} devices, but {processes} processes of {} were requested",
+                spec.devices
+            ))
+        })?;
+        let device = |id: usize| GlobalDevice {
+            process: id / spec.devices,
+            local_hardware_id: id % spec.devices,
+            model: String::new(),
+        };
+        let devices = Topology::new(process, processes, (0..count).map(device).collect())?;
+        Ok(TopologyState::new(spec, devices))
     }
 
     /// Returns a hash that is equal for topologies that can exchange compiled programs.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.spec.platform.name(), &self.spec.name, self.spec.devices, &self.version).hash(&mut hasher);
-        self.descriptions.iter().for_each(|description| description.kind.hash(&mut hasher));
+        self.descriptions.iter().for_each(|description| (&description.kind, description.process).hash(&mut hasher));
         hasher.finish()
     }
 }

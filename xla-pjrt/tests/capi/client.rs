@@ -33,13 +33,22 @@ pub fn client(devices: i64) -> usize {
 }
 
 pub fn create(options: &[(&str, i64)]) -> Result<usize, Failure> {
+    Ok(call_with("Client_Create", (16, 24), options)?.get(64))
+}
+
+/// Creates a topology.
+pub fn topology(options: &[(&str, i64)]) -> Result<usize, Failure> {
+    Ok(call_with("TopologyDescription_Create", (32, 40), options)?.get(48))
+}
+
+/// Calls a function with create options. The list and its length are at these offsets of its arguments.
+fn call_with(function: &str, (list, length): (usize, usize), options: &[(&str, i64)]) -> Result<Args, Failure> {
     let mut named: Vec<_> = options.iter().map(|(name, value)| integer_option(name, *value)).collect();
     for (bytes, name) in &mut named {
         bytes[16..24].copy_from_slice(&name.as_ptr().expose_provenance().to_ne_bytes());
     }
     let all: Vec<u8> = named.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
-    let args = Args::of("Client_Create").put_bytes(16, &all).put(24, named.len());
-    Ok(args.call("Client_Create")?.get(64))
+    Args::of(function).put_bytes(list, &all).put(length, named.len()).call(function)
 }
 
 /// Returns the pointers of a list that a function of one handle returns.

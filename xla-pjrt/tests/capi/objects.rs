@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::client::{client, create, handles, of};
+use crate::client::{client, create, handles, of, topology};
 use crate::table::{Args, read};
 
 fn text(function: &str, object: usize) -> String {
@@ -94,6 +94,37 @@ fn a_topology_is_written_down_and_read_again() {
         Args::of("TopologyDescription_Deserialize").put_bytes(16, b"nonsense").call("TopologyDescription_Deserialize");
     assert_eq!(garbled.err().expect("an error").code, 3);
     of("Client_Destroy", client).expect("fine");
+}
+
+/// Returns the process of each device of a topology.
+fn processes(topology: usize) -> Vec<i32> {
+    let devices = handles("TopologyDescription_GetDeviceDescriptions", topology);
+    let process = |device| of("DeviceDescription_ProcessIndex", device).expect("fine").get_i32(24);
+    devices.into_iter().map(process).collect()
+}
+
+#[test]
+fn topologies_of_several_processes_keep_the_processes_when_they_are_read_again() {
+    let created = topology(&[("device_count", 2), ("node_id", 1), ("num_nodes", 3)]).expect("a topology");
+    assert_eq!(processes(created), [0, 0, 1, 1, 2, 2]);
+    let bytes = of("TopologyDescription_Serialize", created).expect("bytes").get_bytes(24, 32);
+    let read = |bytes: &[u8]| {
+        Args::of("TopologyDescription_Deserialize").put_bytes(16, bytes).call("TopologyDescription_Deserialize")
+    };
+    let again = read(&bytes).expect("a topology").get(32);
+    assert_eq!(processes(again), [0, 0, 1, 1, 2, 2]);
+    let fingerprint = |topology| of("TopologyDescription_Fingerprint", topology).expect("a number").get(24);
+    assert_eq!(fingerprint(created), fingerprint(again));
+    let other = topology(&[("device_count", 3), ("node_id", 1), ("num_nodes", 2)]).expect("a topology");
+    assert_eq!(processes(other), [0, 0, 0, 1, 1, 1]);
+    assert_ne!(fingerprint(other), fingerprint(created));
+    // Process 1 has no device.
+    let text = String::from_utf8(bytes).expect("text").replace("\n1 ", "\n2 ");
+    assert_eq!(read(text.as_bytes()).err().expect("an error").code, 3);
+    assert_eq!(topology(&[("device_count", 1024), ("num_nodes", 65_536)]).expect_err("an error").code, 3);
+    for topology in [created, again, other] {
+        of("TopologyDescription_Destroy", topology).expect("fine");
+    }
 }
 
 #[test]

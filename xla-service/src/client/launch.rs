@@ -81,11 +81,15 @@ impl LoadedExecutable {
         options: &ExecuteOptions,
     ) -> Result<Vec<DeviceResults>> {
         forked::check()?;
-        let launched = self.launch_checked(arguments, options);
-        if let (Err(error), Arrangement::PerDevice(program)) = (&launched, self.arrangement()) {
+        self.launch_checked(arguments, options).inspect_err(|error| self.reject(error))
+    }
+
+    /// Rejects a launch whose arguments the caller cannot pass to [`launch`](LoadedExecutable::launch). If the program
+    /// has devices in other processes, their launch fails with this error, and the processes agree about later ones.
+    pub fn reject(&self, error: &Error) {
+        if let Arrangement::PerDevice(program) = self.arrangement() {
             program.reject(self, error);
         }
-        launched
     }
 
     fn launch_checked<'a>(

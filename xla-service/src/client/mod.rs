@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Error, Result, VerifiedModule};
-use xla_passes::{ProgramForm, localize, program_form};
+use xla_passes::{Localized, ProgramForm, localize, localize_by_gathers, program_form};
 
 pub use buffer::{Buffer, BufferHold};
 pub use completion::{Completer, Completion};
@@ -168,12 +168,26 @@ impl Client {
             ProgramForm::PerDevice => return self.compile_per_device(module, None, options),
             ProgramForm::Global(values) => match protect(|| localize(module)) {
                 Ok(local) => return self.compile_per_device(module, Some(local), options),
-                Err(error) => format!("{values}; {error}"),
+                Err(error) => match protect(|| self.gather(module, &error)) {
+                    Ok(local) => return self.compile_per_device(module, Some(local), options),
+                    Err(error) => format!("{values}; {error}"),
+                },
             },
         };
         let joined = self.0.joined.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::info!(module = module.name(), %reason, joined, "a program is joined for its first device");
         self.compile_joined(module, reason, options)
+    }
+
+    /// Converts a program that [`localize`] refuses with this error, for devices of several processes: they exchange
+    /// values, since no device can do the work of devices in other processes.
+    fn gather(&self, module: &VerifiedModule, refusal: &Error) -> Result<Localized> {
+        if self.0.across.is_none() {
+            return Err(refusal.again());
+        }
+        let local = localize_by_gathers(module)?;
+        tracing::info!(module = module.name(), reason = %refusal, "devices gather values and compute whole results");
+        Ok(local)
     }
 
     /// Returns the number of multi-device programs that this client has joined into one program for the first device.

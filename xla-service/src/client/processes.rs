@@ -37,9 +37,10 @@ impl ProcessOptions {
 
 /// Connects the processes of a job with each other.
 pub trait Connector: fmt::Debug + Send + Sync {
-    /// Returns the transport of this process. Its rank and size are the number of the process and the number of
-    /// processes. All processes call it.
-    fn connect(&self, options: &ProcessOptions) -> Result<Arc<dyn Transport>>;
+    /// Returns the transport of this process for a client of a platform. Its rank and size are the number of the
+    /// process and the number of processes. All processes call it; clients of different platforms may be created in
+    /// different orders.
+    fn connect(&self, platform: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>>;
 }
 
 impl ProcessOptions {
@@ -47,7 +48,7 @@ impl ProcessOptions {
     pub(super) fn connect(&self, platform: &str, models: Vec<String>) -> Result<(Topology, Arc<dyn CollectiveEngine>)> {
         let place = (self.process, self.processes);
         let topology = exchange(&*self.store, platform, place, models, self.timeout)?;
-        let transport = self.connector.connect(self)?;
+        let transport = self.connector.connect(platform, self)?;
         if (transport.rank(), transport.size()) != place {
             return Err(Error::failed_precondition(format!(
                 "the transport of collectives has process {} of {}, but the client is process {} of {}; start as many \

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use xla_hlo::{Error, Result};
 
 use super::store::{KeyValueStore, publish};
-use super::{GlobalDevice, Topology, numbered};
+use super::{GlobalDevice, Topology, decode, encode, numbered};
 
 /// Maximum number of missing processes that an error names.
 const MAX_NAMED: usize = 16;
@@ -42,7 +42,8 @@ pub fn exchange(
         publish(store, &exchange.key_of_all(), encode(&exchange.collect()?).as_bytes())?;
     }
     let list = store.get(&exchange.key_of_all(), exchange.left()).map_err(|error| exchange.missing(error))?;
-    let devices = decode(&list, processes)?;
+    let malformed = || Error::failed_precondition("the published list of devices is malformed or of another job");
+    let devices = decode(text(&list)?).ok_or_else(malformed)?;
     let own = devices.iter().filter(|device| device.process == process).map(|device| &device.model);
     if !own.eq(&models) {
         return Err(Error::failed_precondition(format!(
@@ -93,22 +94,6 @@ impl Exchange<'_> {
             error.message()
         ))
     }
-}
-
-/// Encodes the list of all devices: a line with process, hardware id and model for each.
-fn encode(devices: &[GlobalDevice]) -> String {
-    devices.iter().map(|device| format!("{} {} {}\n", device.process, device.local_hardware_id, device.model)).collect()
-}
-
-fn decode(list: &[u8], processes: usize) -> Result<Vec<GlobalDevice>> {
-    let device = |line: &str| {
-        let mut words = line.splitn(3, ' ');
-        let process = words.next()?.parse().ok().filter(|&process: &usize| process < processes)?;
-        let (local_hardware_id, model) = (words.next()?.parse().ok()?, words.next()?.to_string());
-        Some(GlobalDevice { process, local_hardware_id, model })
-    };
-    let devices = text(list)?.lines().map(device).collect::<Option<Vec<_>>>();
-    devices.ok_or_else(|| Error::failed_precondition("the published list of devices is malformed or of another job"))
 }
 
 fn text(bytes: &[u8]) -> Result<&str> {

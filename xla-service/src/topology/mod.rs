@@ -49,10 +49,17 @@ impl Topology {
         Topology { process: 0, processes: 1, devices: numbered(0, models).collect(), first: 0, local }
     }
 
-    /// Creates the topology as seen by `process`. The devices of a process must be consecutive.
-    fn new(process: usize, processes: usize, devices: Vec<GlobalDevice>) -> Result<Topology> {
+    /// Creates the topology as seen by `process`. Devices must be in the order of the processes.
+    /// [`Error::InvalidArgument`] for a process that is not one of `processes`, or has no device.
+    pub fn new(process: usize, processes: usize, devices: Vec<GlobalDevice>) -> Result<Topology> {
+        if process >= processes || devices.iter().any(|device| device.process >= processes) {
+            return Err(Error::invalid_argument(format!("a process of a topology is not one of {processes}")));
+        }
+        if !devices.iter().any(|device| device.process == process) {
+            return Err(Error::invalid_argument(format!("process {process} of a topology has no device")));
+        }
         if !devices.is_sorted_by_key(|device| device.process) {
-            return Err(Error::internal("the list of all devices is not in the order of the processes"));
+            return Err(Error::invalid_argument("the list of all devices is not in the order of the processes"));
         }
         let first = devices.iter().take_while(|device| device.process < process).count();
         let local = devices.iter().filter(|device| device.process == process).count();
@@ -98,6 +105,25 @@ impl Topology {
         let first = if count <= self.local { self.first } else { 0 };
         (first..).take(count).collect()
     }
+}
+
+/// Encodes a list of devices as text: a line with process, hardware id and model for each.
+pub fn encode(devices: &[GlobalDevice]) -> String {
+    let line = |device: &GlobalDevice| {
+        let model = device.model.replace(['\n', '\r'], " ");
+        format!("{} {} {model}\n", device.process, device.local_hardware_id)
+    };
+    devices.iter().map(line).collect()
+}
+
+/// Decodes a list of devices that [`encode`] wrote; `None` if it is malformed.
+pub fn decode(list: &str) -> Option<Vec<GlobalDevice>> {
+    let device = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let (process, local_hardware_id) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(GlobalDevice { process, local_hardware_id, model: words.next()?.to_string() })
+    };
+    list.lines().map(device).collect()
 }
 
 fn numbered(process: usize, models: Vec<String>) -> impl Iterator<Item = GlobalDevice> {

@@ -14,7 +14,7 @@ use crate::topology::InMemoryStore;
 struct Network(Mutex<Vec<Option<InMemory>>>);
 
 impl Connector for Network {
-    fn connect(&self, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
+    fn connect(&self, _: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
         let endpoint = self.0.lock().unwrap()[options.process].take();
         Ok(Arc::new(endpoint.ok_or_else(|| Error::internal("an endpoint is used twice"))?))
     }
@@ -101,8 +101,8 @@ fn programs_run_on_devices_of_several_processes() {
 struct SharedTcp;
 
 impl Connector for SharedTcp {
-    fn connect(&self, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
-        Tcp::default().connect(options)
+    fn connect(&self, platform: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
+        Tcp::default().connect(platform, options)
     }
 }
 
@@ -112,22 +112,82 @@ fn devices_of_other_processes_cannot_be_used_directly() {
         let other = 1 - process;
         let program = client.compile(&sum_module("sum"), &CompileOptions::default()).unwrap();
         assert_eq!(program.devices().map(|device| device.id()).collect::<Vec<_>>(), [process]);
-        let joined = client.compile(&global_sum(), &CompileOptions::default());
+        let joined = client.compile(&random_numbers(), &CompileOptions::default());
         [message(client.device(other)), message(program.on_devices(&[2])), message(joined)]
     });
     let [device, missing, joined] = &messages[1];
     assert_eq!(device, "device 0 belongs to process 0, whose arrays process 1 cannot access");
     assert_eq!(missing, "the 2 processes have 2 devices, but no device 2");
-    let expected = "cumulative must run on devices of one process, because one device does the work of all, but device 0 \
+    let expected = "random must run on devices of one process, because one device does the work of all, but device 0 \
                     belongs to process 0 (";
     assert!(joined.starts_with(expected), "{joined}");
 }
 
-/// A program on a global value that no device can execute for its own part.
-fn global_sum() -> VerifiedModule {
-    let text = "HloModule cumulative, num_partitions=2\n\
-        ENTRY main { p = f32[4] parameter(0), sharding={devices=[2]<=[2]} ROOT r = f32[4] reverse(p), dimensions={0} }";
+fn f32s_of(values: &[f32], dims: &[usize]) -> Literal {
+    Literal::from_fn(&ArrayShape::new(F32, dims.to_vec()), |i| Scalar::Float(values[i].into())).unwrap()
+}
+
+fn parsed(text: &str) -> VerifiedModule {
     VerifiedModule::new(xla_hlo::text::parse_module(text).unwrap()).unwrap()
+}
+
+/// Program whose devices would need the random numbers of one device.
+fn random_numbers() -> VerifiedModule {
+    parsed(
+        "HloModule random, num_partitions=2\n\
+         ENTRY main { p = f32[4] parameter(0), sharding={devices=[2]<=[2]} a = f32[] parameter(1) b = f32[] parameter(2)\n\
+         n = f32[4] rng(a, b), distribution=rng_uniform ROOT r = f32[4] add(p, n) }",
+    )
+}
+
+#[test]
+fn devices_of_several_processes_gather_values_of_programs_without_a_partitioner() {
+    let reverse = parsed(
+        "HloModule reverse, num_partitions=4\n\
+         ENTRY main { p = f32[4,2] parameter(0), sharding={devices=[2,2]<=[4]}\n\
+         ROOT r = f32[4,2] reverse(p), dimensions={0,1}, sharding={devices=[4,1]<=[4]} }",
+    );
+    let results = job(&[1, 2, 1], &options(3, network(3)), |_, client| {
+        let program = client.compile(&reverse, &CompileOptions::default()).unwrap();
+        assert!(program.join_reason().is_none());
+        let argument = |device: Device| {
+            // The elements of the whole array are their numbers.
+            let first = [0.0, 1.0, 4.0, 5.0][device.id()];
+            let part = f32s_of(&[first, first + 2.0], &[2, 1]);
+            device.buffer_of_shape(&part, &ArrayShape::new(F32, [2, 1])).unwrap()
+        };
+        let arguments: Vec<Buffer> = program.devices().map(argument).collect();
+        let lists: Vec<_> = arguments.iter().map(|argument| [argument]).collect();
+        let results = program.launch(&lists, &ExecuteOptions::default()).unwrap();
+        results.iter().map(|result| result.buffers[0].to_literal().unwrap()).collect::<Vec<_>>()
+    });
+    let rows = [[7.0, 6.0], [5.0, 4.0], [3.0, 2.0], [1.0, 0.0]];
+    assert_eq!(results.concat(), rows.map(|row| f32s_of(&row, &[1, 2])));
+}
+
+#[test]
+fn a_launch_that_one_process_rejects_fails_in_all_and_later_launches_agree() {
+    let results = job(&[1, 1], &options(2, network(2)), |process, client| {
+        let program = client.compile(&sum_over(2), &CompileOptions::default()).unwrap();
+        let launch = || {
+            let argument = f32s(&[1.0, process as f32]);
+            let argument = client.first_device().buffer_of_shape(&argument, &ArrayShape::new(F32, [2])).unwrap();
+            program.launch(&[[&argument]], &ExecuteOptions::default()).unwrap()[0].buffers[0].to_literal()
+        };
+        let error = match process {
+            0 => {
+                program.reject(&Error::failed_precondition("argument 0 was deleted"));
+                String::new()
+            }
+            _ => message(launch()),
+        };
+        let later: Vec<Literal> = (0..3).map(|_| launch().unwrap()).collect();
+        (error, later)
+    });
+    assert!(results[1].0.contains("argument 0 was deleted"), "{}", results[1].0);
+    for (_, later) in results {
+        assert_eq!(later, vec![f32s(&[2.0, 1.0]); 3]);
+    }
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! TCP as a transport: needs no launcher and no library, only a key-value store for the addresses.
 //!
 //! ```text
+//! address.rs    own address, published addresses
 //! connect.rs    publish the own address, connect to all lower ranks, accept all higher ranks
 //! peer.rs       one connection to each process: a thread that writes a queue of messages, a thread that reads
 //! ```
 
+mod address;
 mod connect;
 mod peer;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::{Error, Result};
 
@@ -20,17 +22,21 @@ use peer::Peer;
 /// Connects processes by TCP, each with each. The processes publish their addresses in the key-value store.
 ///
 /// Other hosts connect to the address of the network interface of the default route, unless the environment variable
-/// `XLARS_TCP_ADDRESS` names another one.
+/// `XLARS_TCP_ADDRESS` has another address or a host name.
 #[derive(Debug, Default)]
 pub struct Tcp {
-    /// Number of connected jobs: all processes create their clients in the same order.
-    jobs: AtomicU64,
+    /// Number of clients of each platform. Clients of one platform are created in one order in all processes.
+    clients: Mutex<HashMap<String, u64>>,
 }
 
 impl Connector for Tcp {
-    fn connect(&self, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
-        let job = self.jobs.fetch_add(1, Ordering::Relaxed);
-        let peers = connect::connect(options, &format!("xlars/tcp/{job}"))?;
+    fn connect(&self, platform: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
+        let number = {
+            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = clients.entry(platform.to_string()).or_default();
+            std::mem::replace(next, *next + 1)
+        };
+        let peers = connect::connect(options, &format!("xlars/{platform}/tcp/{number}"))?;
         Ok(Arc::new(TcpTransport { rank: options.process, peers }))
     }
 }
