@@ -34,7 +34,8 @@ const LIBRARIES: [Library; 2] = [
 ];
 
 /// Checks of the example `mpi_check`, and whether the job succeeds.
-const CHECKS: [(&[&str], bool); 8] = [
+const CHECKS: [(&[&str], bool); 9] = [
+    (&["transport"], true),
     (&["agree", "1"], true),
     (&["agree", "2"], true),
     (&["large", "1"], true),

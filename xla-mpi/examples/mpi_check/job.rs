@@ -11,6 +11,11 @@ use xla_service::collective::{CollectiveEngine, Timeouts};
 /// Number of processes of all checks.
 pub const PROCESSES: usize = 4;
 
+/// Returns the transport of this process.
+pub fn transport() -> Result<Arc<Mpi>> {
+    Mpi::new(PROCESSES, Duration::from_secs(30))
+}
+
 /// Engine of this process.
 pub struct Job {
     pub engine: Arc<dyn CollectiveEngine>,
@@ -22,7 +27,7 @@ pub struct Job {
 impl Job {
     /// Creates the engine. Device `d` belongs to process `d % PROCESSES`.
     pub fn new(devices: usize, timeouts: Timeouts) -> Result<Job> {
-        let mpi = Mpi::new(PROCESSES, Duration::from_secs(30))?;
+        let mpi = transport()?;
         let rank = mpi.rank();
         let processes = (0..PROCESSES * devices).map(|device| (device, device % PROCESSES)).collect();
         Ok(Job { engine: Arc::new(Processes::new(mpi, processes, timeouts)?), rank, devices })

@@ -1,6 +1,7 @@
 //! Checks of collectives by MPI: `mpiexec -n 4 mpi_check CHECK`. `cargo xtask mpi` runs all of them.
 //!
 //! ```text
+//! transport      messages between the processes keep the contract of transports
 //! agree DEVICES  random collectives over processes with this number of devices each equal the evaluator's
 //! large DEVICES  collectives on large arrays equal the results in one process
 //! stuck          process 1 does not arrive: the others end with an error that names it
@@ -14,6 +15,8 @@
 #[expect(dead_code, reason = "shared with the tests of xla-service, which use all of it")]
 #[path = "../../../xla-service/tests/collective/cases.rs"]
 mod cases;
+#[path = "../../../xla-service/tests/collective/contract.rs"]
+mod contract;
 #[expect(dead_code, reason = "shared with the tests of xla-service, which use all of it")]
 #[path = "../../../xla-service/tests/collective/support.rs"]
 mod support;
@@ -34,13 +37,14 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["agree", devices] => agree::run(devices.parse().unwrap_or(1)),
         ["large", devices] => large::run(devices.parse().unwrap_or(1)),
+        ["transport"] => job::transport().and_then(|transport| contract::check(transport, &|| {})),
         ["stuck"] => failures::stuck(),
         ["frozen"] => failures::frozen(),
         ["abort"] => failures::abort(),
         ["killed"] => failures::killed(),
         ["measure"] => measure::run(),
         _ => Err(Error::invalid_argument(
-            "usage: mpi_check agree DEVICES | large DEVICES | stuck | frozen | abort | killed | measure",
+            "usage: mpi_check transport | agree DEVICES | large DEVICES | stuck | frozen | abort | killed | measure",
         )),
     };
     match result {

@@ -2,6 +2,7 @@
 
 mod agrees;
 mod cases;
+mod contract;
 mod failures;
 mod moves;
 mod platform;

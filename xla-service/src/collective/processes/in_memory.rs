@@ -43,19 +43,19 @@ impl Transport for InMemory {
 
     fn connect(&self, inbox: Arc<dyn Inbox>) -> Result<()> {
         let mut endpoint = self.network[self.rank].lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = std::mem::replace(&mut *endpoint, Endpoint::Connected(inbox.clone()));
+        let Endpoint::Waiting(messages) = &mut *endpoint else {
+            return Err(Error::failed_precondition("a transport has two engines"));
+        };
+        let early = std::mem::take(messages);
+        *endpoint = Endpoint::Connected(inbox.clone());
         drop(endpoint);
-        match waiting {
-            Endpoint::Waiting(messages) => {
-                messages.into_iter().for_each(|(from, id, bytes)| inbox.receive(from, id, bytes));
-                Ok(())
-            }
-            Endpoint::Connected(_) => Err(Error::failed_precondition("a transport has two engines")),
-        }
+        early.into_iter().for_each(|(from, id, bytes)| inbox.receive(from, id, bytes));
+        Ok(())
     }
 
     fn send(&self, to: usize, message: Message) -> Result<()> {
-        let mut endpoint = self.network[to].lock().unwrap_or_else(PoisonError::into_inner);
+        let endpoint = self.network.get(to).ok_or_else(|| Error::internal(format!("there is no process {to}")))?;
+        let mut endpoint = endpoint.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = message.bytes.to_vec();
         match &mut *endpoint {
             Endpoint::Waiting(messages) => messages.push((self.rank, message.id, bytes)),

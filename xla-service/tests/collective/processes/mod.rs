@@ -7,3 +7,4 @@ mod failures;
 mod lossy;
 mod repetitions;
 mod sizes;
+mod transports;
