@@ -1,5 +1,6 @@
 //! `xla compile`: compiles programs ahead of time, to files.
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -188,7 +189,13 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
 
 /// Runs this command again in a child process, and reports a crash of that process.
 fn in_child() -> Outcome {
-    let failed = |e| Error::internal(format!("cannot start the process that generates code: {e}"));
+    let failed = |error: io::Error| {
+        let message = format!("cannot start the process that generates code: {error}");
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Error::failed_precondition(message),
+            _ => Error::resource_exhausted(message),
+        }
+    };
     let this = std::env::current_exe().map_err(failed)?;
     let status = std::process::Command::new(this)
         .args(std::env::args_os().skip(1))

@@ -11,6 +11,7 @@ mod device_time;
 mod devices;
 mod expect;
 mod failure;
+mod file_limit;
 mod form;
 mod generate;
 mod inputs;
@@ -77,6 +78,7 @@ enum Command {
 
 /// Parses the command line, runs the subcommand, and reports a failure.
 pub fn main() -> ExitCode {
+    file_limit::report_as_error();
     let cli = Cli::parse();
     panics::keep_quiet();
     xla::hlo::out_of_memory::set_last_resort(out_of_memory::end);

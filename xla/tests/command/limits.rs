@@ -159,8 +159,34 @@ fn too_few_threads_are_one_error() {
     let mut failures = 0;
     for threads in 1..=8 {
         let limit = format!("{user} prlimit --nproc={threads}");
-        let script = format!("{limit} \"$0\" run - --platform cpu --inputs-seed 0 < small.hlo");
-        failures += usize::from(!ends_well(&script, &limited(&folder, &script)));
+        for command in ["run - --platform cpu --inputs-seed 0", "compile - --platform cpu -o objects"] {
+            let script = format!("{limit} \"$0\" {command} < small.hlo");
+            failures += usize::from(!ends_well(&script, &limited(&folder, &script)));
+        }
     }
     assert!(failures > 0, "no limit was low enough");
+}
+
+/// Writes beyond the limit fail; no signal ends the process.
+#[test]
+fn too_large_files_are_one_error() {
+    let folder = Folder::new();
+    folder.write("small.hlo", SMALL);
+    let commands = [
+        "run small.hlo --platform cpu --inputs-seed 0 -o out.npz",
+        "run small.hlo --platform cpu --inputs-seed 0 -o out.npz --trace trace.json --cache-dir cache",
+        "compile small.hlo --platform cpu -o objects",
+        "opt small.hlo --platform cpu -o out.hlo",
+    ];
+    for command in commands {
+        for blocks in [0, 1, 10] {
+            let script = format!("ulimit -c 0; ulimit -f {blocks}; exec \"$0\" {command}");
+            let done = limited(&folder, &script);
+            assert!(!ends_well(&script, &done) || blocks > 0, "{script}: {done:?}");
+        }
+    }
+    let files = |name: &str| std::fs::read_dir(folder.path(name)).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<_> = files(".").chain(files("objects")).map(|name| name.to_string_lossy().into_owned()).collect();
+    let is_left = |name: &String| name.ends_with(".tmp") || name == "out.npz" || name == "small.o";
+    assert!(!names.iter().any(is_left), "larger than all limits, or temporary: {names:?}");
 }
