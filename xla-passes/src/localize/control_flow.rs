@@ -169,29 +169,33 @@ impl Rewriter<'_> {
         Ok(None)
     }
 
-    /// Returns the places of the initial state. Elements that are stated to be split start so.
+    /// Returns the places of the initial state. Elements that are stated to be split start so; with gathers, only if
+    /// they have equal parts.
     fn start(&self, shape: &Shape, init: &Value, stated: Option<&[TensorSharding]>) -> Result<Vec<Place>> {
         let mut places = init.places.to_vec();
         for (i, ((_, leaf), sharding)) in shape.leaves().into_iter().zip(stated.unwrap_or_default()).enumerate() {
             if let (Shape::Array(array), true) = (leaf, places[i].is_whole()) {
-                let wanted = self.split(Some(sharding), array)?;
-                if !wanted.is_replicated() {
-                    places[i] = Place::Part(wanted);
+                match self.split(Some(sharding), array) {
+                    Ok(wanted) if wanted.is_replicated() => {}
+                    Ok(wanted) => places[i] = Place::Part(wanted),
+                    Err(Error::Unimplemented(_)) if self.gathers => {}
+                    Err(error) => return Err(error),
                 }
             }
         }
         Ok(places)
     }
 
-    /// Checks that elements are split as the loop states it. Values of one device have no split.
+    /// Checks that elements are split as the loop states it. Values of one device have no split, and gathers do not
+    /// need the stated one.
     fn check_stated(&self, shape: &Shape, places: &[Place], stated: Option<&[TensorSharding]>) -> Result<()> {
+        if self.gathers {
+            return Ok(());
+        }
         for (i, ((_, leaf), sharding)) in shape.leaves().into_iter().zip(stated.unwrap_or_default()).enumerate() {
             let (Shape::Array(array), Some(split)) = (leaf, places[i].split()) else { continue };
             let is_open = sharding.dims.iter().any(|dim| dim.is_open);
             let wanted = self.split(Some(sharding), array)?;
-            if self.gathers {
-                continue;
-            }
             if *split != wanted && !(split.is_replicated() && wanted.is_replicated()) && !is_open {
                 let cause = "is split in another way than it is stated, which needs a partitioner";
                 return Err(Error::unimplemented(format!("element {i} of its state {cause}")));

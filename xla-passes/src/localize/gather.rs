@@ -1,7 +1,7 @@
 //! Gathers: split values become whole where their splits cannot be kept, and every device computes the whole result.
 
-use xla_hlo::ops::Collective;
 use xla_hlo::ops::collective::{AllGather, Participants, ReplicaGroups};
+use xla_hlo::ops::{Collective, Transpose};
 use xla_hlo::{Error, InstrId, Result, Shape};
 
 use super::place::{Place, Split, Value};
@@ -30,6 +30,8 @@ impl Rewriter<'_> {
     /// Emits the whole array from the parts of all devices. Partial values are reduced.
     pub(super) fn gathered(&mut self, part: InstrId, split: &Split) -> Result<InstrId> {
         let (replicas, partitions) = (self.replicas, self.devices);
+        let operands = split.tiles.grid.operands;
+        self.count(if operands > 1 { 3 * split.tiles.grid.count() } else { 5 })?;
         split.gather(&mut self.inserter(), part, replicas, partitions)
     }
 }
@@ -61,6 +63,9 @@ impl Split {
         }
         let row = at.reshape(part, &[&[1], &dims[..]].concat())?;
         let rows = all_gather(at, row, 0)?;
+        if grid.operands == 1 {
+            return assembled(at, rows, &grid.dims, &dims);
+        }
         let part_of = |number: usize| {
             let row = at.slice(rows, 0, number, number + 1)?;
             at.reshape(row, &dims)
@@ -82,4 +87,14 @@ impl Split {
         let all = (0..replicas).flat_map(|replica| (0..copies).map(move |copy| (replica, copy)));
         Ok(all.map(|(replica, copy)| group(replica, copy)).collect())
     }
+}
+
+/// Emits an array from its equal parts, which are rows in row-major order of the grid.
+fn assembled(at: &mut Inserter<'_>, rows: InstrId, grid: &[usize], part: &[usize]) -> Result<InstrId> {
+    let by_grid = at.reshape(rows, &[grid, part].concat())?;
+    let rank = grid.len();
+    let permutation = (0..rank).flat_map(|d| [d, rank + d]).collect();
+    let in_order = at.add(Transpose { permutation }, [by_grid])?;
+    let whole: Vec<usize> = grid.iter().zip(part).map(|(parts, size)| parts * size).collect();
+    at.reshape(in_order, &whole)
 }
