@@ -1,18 +1,18 @@
 """Runs a test file in several processes that `jax.distributed` connects, and merges their records into one.
 
 The processes of a job execute the same tests at the same time. A test has passed if no process fails it. The job ends
-if a process dies or hangs, so that such a test costs one test.
+if a process dies or hangs, so that a death or a hang costs one test.
 """
 
 import argparse
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 import sys
 import time
 
+from process import signal_name
 from records import FAILED, PASSED, SKIPPED, Record, is_done
 
 sys.path.append(str(pathlib.Path(__file__).parent / "plugin"))
@@ -95,6 +95,20 @@ def merge(merged: Record, ranks: list) -> None:
                 merged.append(uncollected=text)
 
 
+def add_partial(merged: Record, ranks: list) -> bool:
+    """Adds a failure for each test that only some of the processes ran; false if there are none."""
+    tests = [test for rank in ranks for test in rank.outcomes if test not in merged.outcomes]
+    for test in dict.fromkeys(tests):
+        without = [rank.number for rank in ranks if test not in rank.outcomes]
+        merged.append(id=test, outcome=FAILED, seconds=0, message=f"the test did not run in processes {without}")
+    return bool(tests)
+
+
+def culprit(ranks: list) -> Rank | None:
+    """Process that wrote a traceback when it died. Without a traceback, several processes of one child hide it."""
+    return next((rank for rank in ranks if rank.crash()), ranks[0] if len(ranks) == 1 else None)
+
+
 class Job:
     """Processes of a job. With MPI, `mpiexec` is the only child, and its children are the ranks."""
 
@@ -102,26 +116,31 @@ class Job:
         self.merged = Record(record)
         self.ranks = [Rank(self.merged, number) for number in range(processes)]
         shared = os.environ | {"JAX_TESTS_RECORD": str(record), "JAX_TESTS_COORDINATOR": f"localhost:{free_port()}"}
-        shared["JAX_TESTS_PROCESSES"] = str(processes)
+        shared |= {"JAX_TESTS_PROCESSES": str(processes), "JAX_TESTS_PARENT": "" if mpiexec else str(os.getpid())}
         if mpiexec:
             self.children = [start([*mpiexec, "-n", str(processes), *command], shared, self.ranks[0].log)]
+            self.groups = [self.ranks]
         else:
             environments = [shared | {"JAX_TESTS_RANK": str(rank.number)} for rank in self.ranks]
             self.children = [start(command, own, rank.log) for own, rank in zip(environments, self.ranks)]
+            # Ranks of each child.
+            self.groups = [[rank] for rank in self.ranks]
 
     def wait(self, limit: float) -> int:
         """Waits for the processes; returns the exit code of the tests, or [`BROKEN`]."""
         last = time.monotonic()
         while True:
-            has_ended = all(child.poll() is not None for child in self.children)
+            # Polled before the records are read: the record of a process that has ended is then complete.
+            statuses = [child.poll() for child in self.children]
             if self.read():
                 last = time.monotonic()
-            if fault := self.fault():
+            if fault := self.fault(statuses):
                 return self.stop(*fault)
-            if has_ended:
-                return self.finish()
             is_at_end = all(rank.finished is not None for rank in self.ranks)
-            if time.monotonic() - last > (END if is_at_end else limit + GRACE):
+            is_late = time.monotonic() - last > (END if is_at_end else limit + GRACE)
+            if None not in statuses or is_at_end and is_late:
+                return self.finish(statuses)
+            if is_late:
                 return self.stop("Timeout", "no process has written anything since", self.behind())
             time.sleep(0.02)
 
@@ -132,48 +151,66 @@ class Job:
             merge(self.merged, self.ranks)
         return has_new
 
-    def fault(self) -> tuple | None:
+    def fault(self, statuses: list) -> tuple | None:
         """Kind and text of the first death of a process before its tests were done, with its rank."""
-        for number, child in enumerate(self.children):
-            status = child.poll()
-            ranks = self.ranks if len(self.children) == 1 else [self.ranks[number]]
-            lost = [rank for rank in ranks if rank.finished is None]
-            if status is None or not lost:
+        for status, ranks in zip(statuses, self.groups):
+            if status is None or all(rank.finished is not None for rank in ranks):
                 continue
-            rank = next((rank for rank in lost if rank.crash()), lost[0])
-            kind = "Timeout" if rank.crash().startswith("Timeout") else "Fatal"
+            rank = culprit(ranks)
+            kind = "Timeout" if rank and rank.crash().startswith("Timeout") else "Fatal"
             return kind, ended(status), rank
+        return None
+
+    def exit_fault(self, statuses: list) -> tuple | None:
+        """Kind, text and rank of a process that died or hung after its tests were done; a death may cause a hang."""
+        for status, ranks in zip(statuses, self.groups):
+            # `mpiexec` returns the code of one of its processes, or its own code for a signal.
+            codes = {rank.finished for rank in ranks} | ({0} if len(ranks) > 1 else set())
+            if status is not None and status not in codes:
+                return "Fatal", ended(status), culprit(ranks)
+        for status, ranks in zip(statuses, self.groups):
+            if status is None:
+                return "Timeout", f"no end within {END} seconds of the last test", culprit(ranks)
         return None
 
     def behind(self) -> Rank:
         return min(self.ranks, key=lambda rank: len(rank.outcomes))
 
-    def stop(self, kind: str, text: str, rank: Rank) -> int:
-        """Ends all processes. Describes the fault in the crash file and the log of the job."""
+    def stop(self, kind: str, text: str, rank: Rank | None) -> int:
+        """Ends all processes. Describes the fault in the crash file and the log of the job.
+
+        `rank` is `None` if the process with the fault is unknown.
+        """
         for child in self.children:
             child.kill()
         for child in self.children:
             child.wait()
         # Lines of the last moments, which may name the test that was executed.
         self.read()
-        message = f"{kind}: process {rank.number} of {len(self.ranks)}: {text}"
-        pathlib.Path(f"{self.merged.path}.crash").write_text(f"{message}\n{rank.crash()}")
+        name = f"process {rank.number}" if rank else "a process"
+        message = f"{kind}: {name} of {len(self.ranks)}: {text}"
+        trace = rank.crash() if rank else ""
+        pathlib.Path(f"{self.merged.path}.crash").write_text(f"{message}\n{trace}")
         print(message)
-        if rank.log.exists():
-            print(*rank.log.read_text(errors="replace").splitlines()[-LAST_LINES:], sep="\n")
+        # All processes of `mpiexec` share the first log.
+        log = rank.log if rank and rank.log.exists() else self.ranks[0].log
+        print(*log.read_text(errors="replace").splitlines()[-LAST_LINES:], sep="\n")
         return BROKEN
 
-    def finish(self) -> int:
-        """Records that all tests are done."""
+    def finish(self, statuses: list) -> int:
+        """Records that all tests are done. Returns their exit code, or [`BROKEN`] after a fault at the exit."""
         codes = [rank.finished for rank in self.ranks]
+        if add_partial(self.merged, self.ranks):
+            codes.append(1)
         code = max(codes, key=lambda code: (not is_done(code), code))
         self.merged.append(finished=code)
-        return code
+        fault = self.exit_fault(statuses)
+        return self.stop(*fault) if fault else code
 
 
 def ended(status: int) -> str:
     if status < 0:
-        return f"signal {-status} ({signal.Signals(-status).name})"
+        return f"signal {-status} ({signal_name(-status)})"
     return f"exit status {status}"
 
 

@@ -68,12 +68,18 @@ def crash_text(path: pathlib.Path) -> str:
     return text
 
 
+def signal_name(number: int) -> str:
+    """Name of a signal; Python has none for most real-time signals."""
+    names = {entry.value: entry.name for entry in signal.Signals}
+    return names.get(number) or signal.strsignal(number) or "unknown"
+
+
 def death(status: int | None, crash: str, log: str) -> tuple:
     """Whether a process exceeded a time limit, the cause of its death, and its last output."""
     if status is None:
         message = "killed, as it wrote nothing any more"
     elif status < 0:
-        message = f"signal: {-status} ({signal.Signals(-status).name})"
+        message = f"signal: {-status} ({signal_name(-status)})"
     else:
         message = f"exit status: {status}"
     is_timeout = status is None or crash.startswith("Timeout")

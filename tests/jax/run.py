@@ -18,7 +18,7 @@ import report
 from records import KINDS, PASSED, SKIPPED, Record
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The modules that run in the processes of the tests.
+# Modules that run in the processes of the tests.
 PLUGIN = ROOT / "tests/jax/plugin"
 # Runs a file in several processes.
 JOB = ROOT / "tests/jax/job.py"
@@ -204,7 +204,7 @@ def mpi_path(mpiexec: str) -> str:
 
 
 def versions(found: dict, python: str, platform: str) -> str:
-    """The versions that `jax_tests_environment.py` prints; an error if the environment is incomplete."""
+    """Versions that `jax_tests_environment.py` prints; an error if the environment is incomplete."""
     if missing := found.get("missing"):
         raise SystemExit(f"error: {python} lacks packages: {python} -m pip install {' '.join(missing)}")
     if failure := found.get("failure"):
@@ -221,7 +221,7 @@ def versions(found: dict, python: str, platform: str) -> str:
 
 
 def copy_library(options: argparse.Namespace) -> tuple:
-    """A copy of the library, so that a build has no effect on the run, and a fingerprint of it and its package."""
+    """Copy of the library, so that a build has no effect on the run; fingerprint of the library and its package."""
     if not options.library.is_file():
         remedy = "build it with `cargo build --release -p xla-pjrt-plugin`, or name one with --library"
         raise SystemExit(f"error: there is no plugin library {options.library}: {remedy}")
@@ -254,6 +254,7 @@ def run_file(options: argparse.Namespace, root: pathlib.Path, file: str, worker:
         return
     start = time.monotonic()
     own = {"JAX_TESTS_RECORD": str(path), "JAX_TESTS_WORKER": f"{worker}/{options.workers}"}
+    own["JAX_TESTS_PARENT"] = str(os.getpid())
     # `-P`: Python would otherwise import JAX from the checkout. Options of JAX's own runs, then the recorder, which
     # watches time limits and crashes. Nothing is captured: the output of native code reaches the log even after a
     # crash, and the tests of `debug.print` read it from the descriptor of standard output.
@@ -270,7 +271,7 @@ def run_file(options: argparse.Namespace, root: pathlib.Path, file: str, worker:
 
 
 def job_command(options: argparse.Namespace, command: list) -> list:
-    """Runs pytest in each process of a job."""
+    """Command that runs pytest in each process of a job."""
     job = [sys.executable, JOB, "--processes", str(options.processes), "--limit", str(options.timeout)]
     if options.collectives == "mpi":
         job += ["--mpiexec", options.mpiexec]
