@@ -24,7 +24,7 @@ class Record:
         self.uncollected = []
         # Errors outside of tests.
         self.notes = []
-        # The test that had started and not ended when the last process wrote its last line.
+        # Test that had started and not ended when the last process wrote its last line.
         self.open = None
         # Exit code that pytest was about to return.
         self.finished = None
