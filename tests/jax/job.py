@@ -117,13 +117,13 @@ class Job:
         self.ranks = [Rank(self.merged, number) for number in range(processes)]
         shared = os.environ | {"JAX_TESTS_RECORD": str(record), "JAX_TESTS_COORDINATOR": f"localhost:{free_port()}"}
         shared |= {"JAX_TESTS_PROCESSES": str(processes), "JAX_TESTS_PARENT": "" if mpiexec else str(os.getpid())}
+        # `groups` has the ranks of each child.
         if mpiexec:
             self.children = [start([*mpiexec, "-n", str(processes), *command], shared, self.ranks[0].log)]
             self.groups = [self.ranks]
         else:
             environments = [shared | {"JAX_TESTS_RANK": str(rank.number)} for rank in self.ranks]
             self.children = [start(command, own, rank.log) for own, rank in zip(environments, self.ranks)]
-            # Ranks of each child.
             self.groups = [[rank] for rank in self.ranks]
 
     def wait(self, limit: float) -> int:
