@@ -8,12 +8,13 @@ use xla_service::{Connector, ProcessOptions};
 
 use crate::transport::Mpi;
 
-/// Connects the processes of a client by MPI. The ranks of MPI must be the numbers of the processes.
+/// Connects the processes of a client by MPI. The ranks of MPI must be the numbers of the processes, and all processes
+/// create clients of several platforms in the same order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MpiConnector;
 
 impl Connector for MpiConnector {
-    fn connect(&self, _: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
-        Ok(Mpi::new(options.processes, options.timeout)?)
+    fn connect(&self, platform: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
+        Ok(Mpi::new(platform, options.processes, options.timeout)?)
     }
 }

@@ -10,7 +10,7 @@ use xla_service::collective::processes::{Message, MessageId};
 use crate::abi::Handle;
 use crate::library::MpiLibrary;
 use crate::operations::{Receive, Send};
-use crate::wire::{self, Control};
+use crate::wire::{self, Control, Hello};
 
 /// Largest number of bytes of a message that is sent without an announcement.
 const SHORT_BYTES: usize = 16 << 10;
@@ -43,8 +43,8 @@ struct Peer {
     control: VecDeque<Receive>,
     /// Announced messages.
     announced: Vec<(MessageId, Receive)>,
-    /// Host and process id, once known.
-    location: Option<String>,
+    /// Introduction, once it has arrived.
+    hello: Option<Hello>,
     is_lost: bool,
 }
 
@@ -56,14 +56,37 @@ impl Endpoint {
 
     /// Returns host and process id of a process, once known.
     pub fn location(&self, rank: usize) -> Option<&str> {
-        self.peers.get(rank)?.location.as_deref()
+        Some(&self.peers.get(rank)?.hello.as_ref()?.location)
     }
 
-    /// Sets host and process id of this process, and sends them to the others.
-    pub fn introduce(&mut self, mpi: &MpiLibrary, own: usize, location: String) -> Result<()> {
-        let hello = Arc::new(wire::hello(&location));
-        self.peers[own].location = Some(location);
-        (0..self.peers.len()).filter(|&rank| rank != own).try_for_each(|rank| self.begin(mpi, rank, CONTROL, &hello))
+    /// Sets the introduction of this process, and sends it to the others.
+    pub fn introduce(&mut self, mpi: &MpiLibrary, own: usize, hello: Hello) -> Result<()> {
+        let bytes = Arc::new(hello.to_bytes());
+        self.peers[own].hello = Some(hello);
+        (0..self.peers.len()).filter(|&rank| rank != own).try_for_each(|rank| self.begin(mpi, rank, CONTROL, &bytes))
+    }
+
+    /// Returns a process that has not introduced itself yet.
+    pub fn missing(&self) -> Option<usize> {
+        self.peers.iter().position(|peer| peer.hello.is_none())
+    }
+
+    /// Returns an error if another process has introduced itself with another platform than process `own`.
+    pub fn check_platforms(&self, own: usize) -> Result<()> {
+        let Some(own) = &self.peers[own].hello else { return Ok(()) };
+        for (rank, peer) in self.peers.iter().enumerate() {
+            if let Some(Hello { location, platform }) =
+                peer.hello.as_ref().filter(|hello| hello.platform != own.platform)
+            {
+                return Err(Error::failed_precondition(format!(
+                    "process {rank}, {location}, connects a client of platform {platform}, but this process connects \
+                     one of platform {}",
+                    own.platform
+                ))
+                .note("with MPI, all processes must create their clients of several platforms in the same order"));
+            }
+        }
+        Ok(())
     }
 
     /// Begins to send a message.
@@ -162,7 +185,7 @@ impl Endpoint {
             peer.control.pop_front();
             has_progress = true;
             match wire::decode(bytes) {
-                Some(Control::Hello(location)) => peer.location = Some(location),
+                Some(Control::Hello(hello)) => peer.hello = Some(hello),
                 Some(Control::Short(id, bytes)) => events.push(Event::Message(rank, id, bytes)),
                 Some(Control::Long(id, size)) => {
                     peer.announced.push((id, Receive::begin(mpi, comm, rank, ANNOUNCED, size)?));

@@ -10,8 +10,8 @@ use xla_hlo::{Error, Result};
 
 use crate::library::MpiLibrary;
 
-/// Time to wait for `MPI_Finalize` after a failure. It waits for all processes, and one of them may be stuck.
-const FINALIZE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// Time to wait for `MPI_Finalize`, which waits for all processes, if one of them may be stuck.
+const FINALIZE_IF_STUCK: Duration = Duration::from_secs(5);
 
 /// MPI of this process, once it is initialised.
 static SESSION: Mutex<Option<Arc<Session>>> = Mutex::new(None);
@@ -26,8 +26,8 @@ pub(crate) struct Session {
     gate: Mutex<Gate>,
     /// Thread that has initialised MPI and will finalise it; `None` if another part of the process has.
     owner: Option<Mutex<Owner>>,
-    /// Whether a run has failed, so that other processes may be stuck.
-    pub has_failed: AtomicBool,
+    /// Whether a process is lost or a wait for one has timed out. Others may never reach `MPI_Finalize`.
+    pub is_stuck: AtomicBool,
 }
 
 /// Permission to call MPI.
@@ -113,7 +113,7 @@ impl Session {
     fn new(mpi: MpiLibrary, owner: Option<Owner>) -> Arc<Session> {
         PROCESS.store(std::process::id(), Ordering::Relaxed);
         let gate = Mutex::new(Gate { is_closed: false });
-        Arc::new(Session { mpi, gate, owner: owner.map(Mutex::new), has_failed: AtomicBool::new(false) })
+        Arc::new(Session { mpi, gate, owner: owner.map(Mutex::new), is_stuck: AtomicBool::new(false) })
     }
 
     /// Waits for permission to call MPI. `None` after its end.
@@ -145,8 +145,8 @@ pub(crate) fn is_own_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
 
-/// Finalises MPI if this crate has initialised it. After a failure it waits only for a limited time; the process then
-/// exits without `MPI_Finalize`, and its launcher ends the others.
+/// Finalises MPI if this crate has initialised it. If a process may be stuck, it waits only for a limited time; the
+/// process then exits without `MPI_Finalize`, and its launcher ends the others.
 fn at_exit() {
     if !is_own_process() {
         return;
@@ -158,8 +158,8 @@ fn at_exit() {
     session.gate.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
     let owner = owner.lock().unwrap_or_else(PoisonError::into_inner);
     if owner.end.send(()).is_ok() {
-        let _ = match session.has_failed.load(Ordering::Relaxed) {
-            true => owner.ended.recv_timeout(FINALIZE_AFTER_FAILURE).ok(),
+        let _ = match session.is_stuck.load(Ordering::Relaxed) {
+            true => owner.ended.recv_timeout(FINALIZE_IF_STUCK).ok(),
             false => owner.ended.recv().ok(),
         };
     }

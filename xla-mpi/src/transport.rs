@@ -11,11 +11,12 @@ use xla_service::collective::processes::{Inbox, Message, Progress, Transport};
 
 use crate::endpoint::{Endpoint, Event};
 use crate::session::{Session, is_own_process};
+use crate::wire::Hello;
 
-/// Time between two polls of the transport's thread if nothing is pending.
+/// Polling interval of the transport's thread if nothing is pending.
 const IDLE_POLL: Duration = Duration::from_millis(1);
 
-/// Time between two polls of the transport's thread while messages are pending.
+/// Polling interval of the transport's thread while messages are pending.
 const BUSY_POLL: Duration = Duration::from_micros(50);
 
 /// Longest time that the end of a transport waits for sends.
@@ -57,17 +58,21 @@ impl std::fmt::Debug for Receiver {
 }
 
 impl Mpi {
-    /// Creates the transport of this process, together with all others: they wait for each other up to `timeout`. All
-    /// processes create their transports in the same order.
+    /// Creates the transport of this process for a client of a platform, together with all others: they wait for each
+    /// other up to `timeout`. MPI pairs the transports of the processes in the order of their creation, so all
+    /// processes create the transports of several platforms in one order.
     ///
-    /// Fails if MPI cannot be loaded or initialised, or if the job has another number of processes than `size`.
-    pub fn new(size: usize, timeout: Duration) -> Result<Arc<Mpi>> {
+    /// Fails if MPI cannot be loaded or initialised, if the job has another number of processes than `size`, or if
+    /// another process creates a transport for another platform.
+    pub fn new(platform: &str, size: usize, timeout: Duration) -> Result<Arc<Mpi>> {
         let session = Session::get(timeout)?;
         // After a failure, other processes may never reach `MPI_Finalize`.
-        Mpi::create(session.clone(), size, timeout).inspect_err(|_| session.has_failed.store(true, Ordering::Relaxed))
+        let create = Mpi::create(session.clone(), platform, size, timeout);
+        create.inspect_err(|_| session.is_stuck.store(true, Ordering::Relaxed))
     }
 
-    fn create(session: Arc<Session>, size: usize, timeout: Duration) -> Result<Arc<Mpi>> {
+    fn create(session: Arc<Session>, platform: &str, size: usize, timeout: Duration) -> Result<Arc<Mpi>> {
+        let start = Instant::now();
         let (rank, mpi_size) = {
             let _gate = session.lock().ok_or_else(ended)?;
             session.mpi.return_errors(session.mpi.constants.world)?;
@@ -85,10 +90,15 @@ impl Mpi {
         {
             let _gate = session.lock().ok_or_else(ended)?;
             session.mpi.return_errors(comm)?;
-            endpoint.introduce(&session.mpi, rank, own_location())?;
+            endpoint.introduce(
+                &session.mpi,
+                rank,
+                Hello { location: own_location(), platform: platform.to_string() },
+            )?;
         }
         let (endpoint, inbox) = (Mutex::new(endpoint), Mutex::default());
         let shared = Arc::new(Shared { session, rank, size, endpoint, inbox, has_ended: AtomicBool::new(false) });
+        shared.meet(timeout.saturating_sub(start.elapsed()))?;
         let own = shared.clone();
         let builder = thread::Builder::new().name("xla-mpi-progress".into());
         let thread = builder
@@ -112,7 +122,7 @@ impl Shared {
             return;
         }
         if events.iter().any(|event| matches!(event, Event::Lost(..))) {
-            self.session.has_failed.store(true, Ordering::Relaxed);
+            self.session.is_stuck.store(true, Ordering::Relaxed);
         }
         let mut receiver = self.receiver();
         match receiver.inbox.clone() {
@@ -121,6 +131,28 @@ impl Shared {
                 drop(receiver);
                 events.into_iter().for_each(|event| pass(&*inbox, event));
             }
+        }
+    }
+
+    /// Waits for the introductions of all processes, and checks that their transports are for one platform.
+    fn meet(&self, timeout: Duration) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            self.poll();
+            let missing = {
+                let endpoint = self.endpoint();
+                let missing = endpoint.missing();
+                if missing.is_none() && !endpoint.has_sends() {
+                    return endpoint.check_platforms(self.rank);
+                }
+                missing
+            };
+            if start.elapsed() > timeout || self.session.lock().is_none() {
+                let process = missing.map_or_else(|| "a process".to_string(), |rank| format!("process {rank}"));
+                let message = format!("{process} of the MPI job has not introduced itself in time");
+                return Err(Error::failed_precondition(message).note("a process is stuck or has failed earlier"));
+            }
+            thread::sleep(BUSY_POLL);
         }
     }
 
@@ -227,20 +259,20 @@ impl Transport for Mpi {
         self.shared.poll()
     }
 
-    fn run_failed(&self) {
-        self.shared.session.has_failed.store(true, Ordering::Relaxed);
+    fn timed_out(&self) {
+        self.shared.session.is_stuck.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for Mpi {
-    /// Waits for sends, then ends the thread. A method of the inbox that runs on this thread may drop the transport.
+    /// Waits for sends up to [`LAST_SENDS`], then ends the thread. A method of the inbox that runs on this thread may
+    /// drop the transport.
     fn drop(&mut self) {
         if !is_own_process() {
             return;
         }
         let (shared, start) = (&self.shared, Instant::now());
-        let is_over = || start.elapsed() > LAST_SENDS || shared.session.has_failed.load(Ordering::Relaxed);
-        while shared.endpoint().has_sends() && !is_over() && shared.session.lock().is_some() {
+        while shared.endpoint().has_sends() && start.elapsed() < LAST_SENDS && shared.session.lock().is_some() {
             shared.poll();
             thread::sleep(BUSY_POLL);
         }

@@ -2,7 +2,7 @@
 
 use xla_service::collective::processes::MessageId;
 
-/// First message of a process to another: its location.
+/// First message of a process to another: its introduction.
 const HELLO: u8 = 1;
 /// Message of the engine, complete.
 const SHORT: u8 = 2;
@@ -15,17 +15,34 @@ const PREFIX: usize = 1 + MessageId::BYTES;
 /// Message with the tag of announcements.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Control {
-    /// Location of the sender.
-    Hello(String),
+    /// Introduction of the sender.
+    Hello(Hello),
     /// Complete message.
     Short(MessageId, Vec<u8>),
     /// Message of this number of bytes, which follows.
     Long(MessageId, usize),
 }
 
-/// Returns the bytes of a hello.
-pub(crate) fn hello(location: &str) -> Vec<u8> {
-    [&[HELLO], location.as_bytes()].concat()
+/// Introduction of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Hello {
+    /// Host and process id, in one line.
+    pub location: String,
+    /// Platform of the client.
+    pub platform: String,
+}
+
+impl Hello {
+    /// Returns the bytes of the message.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [&[HELLO], self.location.as_bytes(), b"\n", self.platform.as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Hello> {
+        let text = String::from_utf8_lossy(bytes);
+        let (location, platform) = text.split_once('\n')?;
+        Some(Hello { location: location.to_string(), platform: platform.to_string() })
+    }
 }
 
 /// Returns the bytes of a short message.
@@ -42,7 +59,7 @@ pub(crate) fn long(id: MessageId, bytes: usize) -> Vec<u8> {
 pub(crate) fn decode(mut bytes: Vec<u8>) -> Option<Control> {
     let (kind, rest) = bytes.split_first()?;
     if *kind == HELLO {
-        return Some(Control::Hello(String::from_utf8_lossy(rest).into_owned()));
+        return Hello::from_bytes(rest).map(Control::Hello);
     }
     let (id, rest) = rest.split_first_chunk()?;
     let id = MessageId::from_bytes(id);
@@ -63,8 +80,9 @@ mod tests {
     #[test]
     fn messages_are_read_as_written_and_others_are_none() {
         let id = MessageId { run: 1, clique: u64::MAX, collective: 3, part: 4 };
+        let hello = Hello { location: "pid 3 on a".into(), platform: "cpu".into() };
         let messages = [
-            (hello("pid 3 on a"), Control::Hello("pid 3 on a".into())),
+            (hello.to_bytes(), Control::Hello(hello)),
             (short(id, b"abc"), Control::Short(id, b"abc".to_vec())),
             (short(id, b""), Control::Short(id, vec![])),
             (long(id, 1 << 40), Control::Long(id, 1 << 40)),
@@ -74,6 +92,7 @@ mod tests {
         }
         let announcement = long(id, 7);
         assert!((0..announcement.len()).all(|length| decode(announcement[..length].to_vec()).is_none()));
+        assert_eq!(decode([&[HELLO], &b"pid 3 on a"[..]].concat()), None);
         assert_eq!(decode([&[9], &announcement[1..]].concat()), None);
     }
 }

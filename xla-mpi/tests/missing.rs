@@ -11,7 +11,7 @@ const VARIABLE: &str = "XLARS_MPI_LIBRARY";
 #[test]
 fn a_missing_library_is_an_error_with_advice() {
     if std::env::var_os(VARIABLE).is_some_and(|path| path == "/missing/libmpi.so") {
-        let text = Mpi::new(2, Duration::from_secs(1)).unwrap_err().to_string();
+        let text = Mpi::new("cpu", 2, Duration::from_secs(1)).unwrap_err().to_string();
         assert!(text.starts_with("MPI cannot be loaded\n/missing/libmpi.so: "), "{text}");
         assert!(text.contains("pip install mpich") && text.contains("mpiexec -n 4 PROGRAM"), "{text}");
         assert!(text.contains("XLARS_MPI_LIBRARY=PATH"), "{text}");

@@ -34,7 +34,7 @@ const LIBRARIES: [Library; 2] = [
 ];
 
 /// Checks of the example `mpi_check`, and whether the job succeeds.
-const CHECKS: [(&[&str], bool); 9] = [
+const CHECKS: [(&[&str], bool); 10] = [
     (&["transport"], true),
     (&["agree", "1"], true),
     (&["agree", "2"], true),
@@ -43,6 +43,7 @@ const CHECKS: [(&[&str], bool); 9] = [
     (&["abort"], true),
     (&["stuck"], true),
     (&["frozen"], true),
+    (&["platforms"], true),
     (&["killed"], false),
 ];
 

@@ -5,9 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use xla_hlo::{ElementType, Error, Result};
+use xla_mpi::Mpi;
+use xla_service::collective::processes::Transport;
 use xla_service::collective::{CollectiveRun, CollectiveSpec, Operation, Part, RunKey, Timeouts};
 
-use crate::job::{Job, PROCESSES};
+use crate::job::{Job, PROCESSES, transport};
 use crate::support::{Member, PROMPT, execute_member, instruction, key};
 
 const SHORT: Timeouts = Timeouts { warn: Duration::from_millis(500), end: Duration::from_secs(2) };
@@ -90,6 +92,18 @@ pub fn abort() -> Result<()> {
         println!("after {waited:.1?}: {}", result.as_ref().err().map(Error::to_string).unwrap_or_default());
     }
     expect(result, if job.rank == 1 { "no memory" } else { "device 1: no memory" })
+}
+
+/// Process 1 connects a client of another platform.
+pub fn platforms() -> Result<()> {
+    let rank = transport()?.rank();
+    let platform = if rank == 1 { "gpu" } else { "cpu" };
+    let result = Mpi::new(platform, PROCESSES, Duration::from_secs(30)).map(drop);
+    if rank == 0 {
+        println!("{}", result.as_ref().err().map(Error::to_string).unwrap_or_default());
+    }
+    let (other, own) = if rank == 1 { ("cpu", "gpu") } else { ("gpu", "cpu") };
+    expect(result, &format!("connects a client of platform {other}, but this process connects one of platform {own}"))
 }
 
 /// Process 1 is killed while the others wait. Most launchers then end them; otherwise they end by the time-out.

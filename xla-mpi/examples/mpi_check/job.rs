@@ -13,7 +13,7 @@ pub const PROCESSES: usize = 4;
 
 /// Returns the transport of this process.
 pub fn transport() -> Result<Arc<Mpi>> {
-    Mpi::new(PROCESSES, Duration::from_secs(30))
+    Mpi::new("cpu", PROCESSES, Duration::from_secs(30))
 }
 
 /// Engine of this process.

@@ -7,6 +7,7 @@
 //! stuck          process 1 does not arrive: the others end with an error that names it
 //! frozen         process 1 is stopped by the system: the others end with an error that names it
 //! abort          a failure in process 1 ends the others long before the time-out
+//! platforms      process 1 connects a client of another platform: all processes end with an error that names both
 //! killed         process 1 kills itself: the others end
 //! measure        times of all-reduces
 //! ```
@@ -41,10 +42,12 @@ fn main() -> ExitCode {
         ["stuck"] => failures::stuck(),
         ["frozen"] => failures::frozen(),
         ["abort"] => failures::abort(),
+        ["platforms"] => failures::platforms(),
         ["killed"] => failures::killed(),
         ["measure"] => measure::run(),
         _ => Err(Error::invalid_argument(
-            "usage: mpi_check transport | agree DEVICES | large DEVICES | stuck | frozen | abort | killed | measure",
+            "usage: mpi_check transport | agree DEVICES | large DEVICES | stuck | frozen | abort | platforms | killed |
+             measure",
         )),
     };
     match result {

@@ -38,8 +38,9 @@ impl ProcessOptions {
 /// Connects the processes of a job with each other.
 pub trait Connector: fmt::Debug + Send + Sync {
     /// Returns the transport of this process for a client of a platform. Its rank and size are the number of the
-    /// process and the number of processes. All processes call it; clients of different platforms may be created in
-    /// different orders.
+    /// process and the number of processes. All processes call it, for clients of one platform in the same
+    /// order. If a connector cannot pair clients of different platforms that processes create in different orders, it
+    /// returns an error that names both platforms.
     fn connect(&self, platform: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>>;
 }
 

@@ -11,8 +11,8 @@ use xla_service::collective::processes::{Inbox, Message, MessageId, Progress, Tr
 /// Limit of each wait.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Time between two looks at the messages.
-const LOOK: Duration = Duration::from_millis(20);
+/// Polling interval of the received messages.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Numbers of bytes on both sides of the limits of transports: 16 KiB and 1 MiB.
 const SIZES: [usize; 7] = [0, 1, 16 << 10, (16 << 10) + 1, 1 << 20, (1 << 20) + 1, 5_000_001];
@@ -25,7 +25,8 @@ const SENDERS: usize = 3;
 const EARLY: u64 = 1;
 const SIZED: u64 = 2;
 const SHORT: u64 = 3;
-const LAST: u64 = 4;
+const LONG: u64 = 4;
+const LAST: u64 = 5;
 
 /// Bytes of each arrival of a message, by sender and identity.
 type Arrivals = BTreeMap<(usize, MessageId), Vec<Vec<u8>>>;
@@ -34,6 +35,8 @@ type Arrivals = BTreeMap<(usize, MessageId), Vec<Vec<u8>>>;
 #[derive(Debug, Default)]
 struct Recorder {
     messages: Mutex<Arrivals>,
+    /// Errors of lost processes.
+    lost: Mutex<BTreeMap<usize, Error>>,
     changed: Condvar,
 }
 
@@ -43,7 +46,10 @@ impl Inbox for Recorder {
         self.changed.notify_all();
     }
 
-    fn lost(&self, _: usize, _: Error) {}
+    fn lost(&self, rank: usize, error: Error) {
+        self.lost.lock().unwrap().entry(rank).or_insert(error);
+        self.changed.notify_all();
+    }
 }
 
 /// Returns the bytes of a message: they depend on sender and identity.
@@ -76,12 +82,18 @@ pub fn check(transport: Arc<dyn Transport>, meet: &dyn Fn()) -> Result<()> {
     check.receive_all(SIZED, 0..SIZES.len(), |part| SIZES[part])?;
     check.short_messages()?;
     check.locations()?;
-    // The end of a transport loses no message that was sent before.
+    check.send_all(LONG, 0..SIZES.len(), |part| SIZES[part])?;
+    check.receive_all(LONG, 0..SIZES.len(), |part| SIZES[part])?;
+    // Other processes do not end before they have the last messages of this one.
+    check.losses()?;
+    // The end of a transport loses no message that was sent before, also after a time-out.
+    transport.timed_out();
     check.send_all(LAST, 0..SIZES.len(), |part| SIZES[part])?;
     check.receive_all(LAST, 0..SIZES.len(), |part| SIZES[part])?;
-    check.counts()?;
+    let (recorder, others) = (check.recorder, transport.size() - 1);
+    // Late duplicates have arrived by the end of the transport.
     drop(transport);
-    Ok(())
+    recorder.counts(others)
 }
 
 impl Check<'_> {
@@ -128,15 +140,19 @@ impl Check<'_> {
             if let Some(found) = messages.get(&(from, id)) {
                 return Ok(found[0].clone());
             }
+            if let Some(error) = self.recorder.lost.lock().unwrap().get(&from) {
+                return Err(error.again().context(format_args!("process {from} is lost before message {id:?}")));
+            }
             if start.elapsed() > LIMIT {
                 return Err(failure(format!("message {id:?} of process {from} has not arrived within {LIMIT:?}")));
             }
             if progress == Progress::Own {
-                drop(self.recorder.changed.wait_timeout(messages, LOOK));
+                drop(self.recorder.changed.wait_timeout(messages, POLL));
             }
         }
     }
 
+    /// Checks that a transport refuses a second receiver.
     fn second_receiver(&self) -> Result<()> {
         match self.transport.connect(Arc::new(Recorder::default())) {
             Ok(()) => Err(failure("a transport takes a second receiver".to_string())),
@@ -144,7 +160,7 @@ impl Check<'_> {
         }
     }
 
-    /// A process that does not exist is an error for messages of every size.
+    /// Checks that sends to a process that does not exist fail, for messages of every size.
     fn unknown_process(&self) -> Result<()> {
         for size in SIZES {
             let message = Message { id: Check::id(SIZED, 0), bytes: Arc::new(vec![0; size]) };
@@ -155,7 +171,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Several threads send at the same time.
+    /// Sends short messages from several threads at the same time, and receives those of the other processes.
     fn short_messages(&self) -> Result<()> {
         let parts = |thread: usize| thread * SHORT_MESSAGES..(thread + 1) * SHORT_MESSAGES;
         let size = |part: usize| part % 40;
@@ -167,6 +183,15 @@ impl Check<'_> {
         self.receive_all(SHORT, 0..SENDERS * SHORT_MESSAGES, size)
     }
 
+    /// Checks that no process is lost.
+    fn losses(&self) -> Result<()> {
+        match self.recorder.lost.lock().unwrap().first_key_value() {
+            None => Ok(()),
+            Some((rank, error)) => Err(error.again().context(format_args!("process {rank} is lost"))),
+        }
+    }
+
+    /// Checks the texts of the locations of all processes.
     fn locations(&self) -> Result<()> {
         for rank in 0..self.transport.size() {
             let location = self.transport.location(rank);
@@ -176,11 +201,13 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
 
-    /// Each message has arrived once.
-    fn counts(&self) -> Result<()> {
-        let expected = self.others().count() * (1 + 2 * SIZES.len() + SENDERS * SHORT_MESSAGES);
-        let messages = self.recorder.messages.lock().unwrap();
+impl Recorder {
+    /// Checks that each message of the other processes has arrived once.
+    fn counts(&self, others: usize) -> Result<()> {
+        let expected = others * (1 + 3 * SIZES.len() + SENDERS * SHORT_MESSAGES);
+        let messages = self.messages.lock().unwrap();
         let (found, total) = (messages.len(), messages.values().map(Vec::len).sum::<usize>());
         match found == expected && total == expected {
             true => Ok(()),

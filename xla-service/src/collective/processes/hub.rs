@@ -24,7 +24,6 @@ pub(super) struct Hub {
 impl Hub {
     /// Ends the collectives of a run in all processes, unless it has failed before.
     pub fn abort(&self, run: RunKey, error: &Error) {
-        self.transport.run_failed();
         if !self.mailbox.fail(run, error, false) {
             return;
         }

@@ -30,9 +30,9 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Sends a message to another process, and returns without waiting for the receiver. Fails if the process is lost.
     fn send(&self, to: usize, message: Message) -> Result<()>;
 
-    /// Records that a run has failed: another process may be stuck. The end of the transport then waits for no process
-    /// without limit.
-    fn run_failed(&self) {}
+    /// Records that a wait for a process has timed out: the process may be stuck. When this process exits, it then
+    /// waits for no other process without limit. Messages that were sent before are still delivered.
+    fn timed_out(&self) {}
 
     /// Makes progress on the calling thread, for transports whose operations advance only in calls. Waiting threads
     /// call it repeatedly. Returns [`Progress::Own`] if the transport has its own threads for this.

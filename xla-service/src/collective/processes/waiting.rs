@@ -10,7 +10,7 @@ use super::route::Process;
 use super::transport::{MessageId, Progress};
 use crate::collective::in_process::timeout;
 
-/// Time between two looks at the cancellation token, which cannot wake a thread.
+/// Polling interval of the cancellation token, which cannot wake a thread.
 const CANCEL_POLL: Duration = Duration::from_millis(20);
 
 /// Number of polls of the transport before the thread sleeps between them. About a millisecond.
@@ -77,6 +77,7 @@ impl<'a> Waiting<'a> {
     fn check_time(&mut self, process: &Process, id: MessageId) -> Result<Duration> {
         let (waited, timeouts) = (self.since.elapsed(), self.exchange.route.hub.timeouts);
         if waited >= timeouts.end {
+            self.exchange.route.hub.transport.timed_out();
             return Err(timeout(self.describe(process, id, waited)));
         }
         if waited >= timeouts.warn && !self.is_warned {

@@ -34,6 +34,11 @@ fn results(cluster: &Cluster, devices: &[usize]) -> Vec<Result<()>> {
     results
 }
 
+/// Whether a transport has recorded that a wait for a process has timed out.
+fn has_timed_out(cluster: &Cluster) -> bool {
+    cluster.endpoints.iter().any(|endpoint| endpoint.has_timed_out.load(Ordering::Relaxed))
+}
+
 fn errors(cluster: &Cluster, devices: &[usize]) -> Vec<Error> {
     results(cluster, devices).into_iter().map(Result::unwrap_err).collect()
 }
@@ -62,6 +67,7 @@ fn a_process_that_is_stuck_ends_the_others() {
         let cluster = cluster(&[1, 0, 2], SHORT);
         cluster.endpoints[1].alive_for.store(sent, Ordering::Relaxed);
         let results = results(&cluster, &[0, 1, 2]);
+        assert!(has_timed_out(&cluster));
         for &device in waiting {
             let text = results[device].as_ref().unwrap_err().to_string();
             assert!(
@@ -109,6 +115,8 @@ fn processes_with_different_collectives_are_errors_that_name_both() {
         assert!(error.contains(first) && error.contains(second), "{error}");
         assert_eq!(error, &errors[0]);
     }
+    // All processes are alive, so the transports need not expect that one is stuck.
+    assert!(!has_timed_out(&cluster));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Transport that delays and reorders messages, and loses all messages of processes that are stuck.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use xla_hlo::Result;
@@ -16,6 +16,8 @@ pub struct Lossy {
     inbox: Mutex<Option<Arc<dyn Inbox>>>,
     /// Number of messages that the process sends before it is stuck.
     pub alive_for: AtomicUsize,
+    /// Whether a wait for another process has timed out.
+    pub has_timed_out: AtomicBool,
 }
 
 impl Lossy {
@@ -25,6 +27,7 @@ impl Lossy {
             delayed: Mutex::new((vec![], Random(random.next()))),
             inbox: Mutex::default(),
             alive_for: AtomicUsize::new(usize::MAX),
+            has_timed_out: AtomicBool::new(false),
         };
         InMemory::network(size).into_iter().map(endpoint).map(Arc::new).collect()
     }
@@ -73,6 +76,10 @@ impl Transport for Lossy {
             self.delayed.lock().unwrap().0.push((to, message));
         }
         Ok(())
+    }
+
+    fn timed_out(&self) {
+        self.has_timed_out.store(true, Ordering::Relaxed);
     }
 
     fn poll(&self) -> Progress {
