@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,21 +13,22 @@ use super::peer::Peer;
 use crate::client::ProcessOptions;
 use crate::topology::publish;
 
-/// Time between looks for new connections.
+/// Polling interval of new connections.
 const STEP: Duration = Duration::from_millis(5);
 
 /// Maximum time for a new connection to introduce itself.
 const INTRODUCTION: Duration = Duration::from_secs(10);
 
-/// Publishes the address of this process under a key with this prefix, and connects to all others.
-pub(super) fn connect(options: &ProcessOptions, prefix: &str) -> Result<Vec<Peer>> {
+/// Publishes the address of this process under a key with this prefix, and connects to all others. The lock is held
+/// while the client is numbered.
+pub(super) fn connect(options: &ProcessOptions, prefix: &str, numbering: &Mutex<()>) -> Result<Vec<Peer>> {
     let start = Instant::now();
     let left = || options.timeout.saturating_sub(start.elapsed());
     let cannot = |error| Error::failed_precondition(format!("cannot listen for other processes: {error}"));
     let ip = address::own_ip()?;
     let listener = TcpListener::bind((address::any_like(ip), 0)).map_err(cannot)?;
     let own = Address::own(ip, listener.local_addr().map_err(cannot)?.port());
-    publish(&*options.store, &format!("{prefix}/{}", options.process), own.encode().as_bytes())?;
+    let prefix = publish_own(options, prefix, &own, numbering)?;
     let mut addresses = Vec::new();
     for rank in 0..options.processes {
         let missing = |error: Error| {
@@ -45,6 +47,21 @@ pub(super) fn connect(options: &ProcessOptions, prefix: &str) -> Result<Vec<Peer
     accept_all(&listener, own.token, &mut streams[options.process + 1..], options.process + 1, left)?;
     let peers = addresses.into_iter().zip(streams);
     Ok(peers.map(|(address, stream)| Peer::new(address.location, stream)).collect())
+}
+
+/// Publishes the address of this process for its next client. Returns the prefix of the addresses of this client.
+fn publish_own(options: &ProcessOptions, prefix: &str, own: &Address, numbering: &Mutex<()>) -> Result<String> {
+    let _numbering = numbering.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut number = 0_u64;
+    loop {
+        let prefix = format!("{prefix}/{number}");
+        let key = format!("{prefix}/{}", options.process);
+        if options.store.try_get(&key)?.is_none() {
+            publish(&*options.store, &key, own.encode().as_bytes())?;
+            return Ok(prefix);
+        }
+        number += 1;
+    }
 }
 
 /// Accepts a connection from each process; `streams` begins with that of rank `first`.

@@ -10,8 +10,7 @@ mod address;
 mod connect;
 mod peer;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use xla_hlo::{Error, Result};
 
@@ -25,18 +24,14 @@ use peer::Peer;
 /// `XLARS_TCP_ADDRESS` has another address or a host name.
 #[derive(Debug, Default)]
 pub struct Tcp {
-    /// Number of clients of each platform. Clients of one platform are created in one order in all processes.
-    clients: Mutex<HashMap<String, u64>>,
+    /// Held while a client of this process is numbered: its number is the first without a published address of this
+    /// process. Clients of one platform are created in one order in all processes.
+    numbering: Mutex<()>,
 }
 
 impl Connector for Tcp {
     fn connect(&self, platform: &str, options: &ProcessOptions) -> Result<Arc<dyn Transport>> {
-        let number = {
-            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = clients.entry(platform.to_string()).or_default();
-            std::mem::replace(next, *next + 1)
-        };
-        let peers = connect::connect(options, &format!("xlars/{platform}/tcp/{number}"))?;
+        let peers = connect::connect(options, &format!("xlars/{platform}/tcp"), &self.numbering)?;
         Ok(Arc::new(TcpTransport { rank: options.process, peers }))
     }
 }
