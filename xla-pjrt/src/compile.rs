@@ -39,7 +39,7 @@ fn loaded(
     program: &LoadedExecutable,
     options: Options,
 ) -> Result<Handle<kinds::LoadedExecutable>, Status> {
-    let devices = options.devices(Some(client.service.topology()))?;
+    let devices = options.devices(client.service.topology())?;
     let program = program.on_devices(&devices)?;
     let platform = client.topology.spec.platform.name();
     let executable = ExecutableState::new(Compiled::Loaded(program.clone()), options, devices, platform)?;
@@ -51,10 +51,11 @@ pub(crate) fn compile_for_topology(args: &CompileArgs) -> Result<(), Status> {
     let topology: &TopologyState = args.topology.get()?;
     let options = Options::read(args.compile_options.get()?)?;
     let module = program::read(&args.program.expect()?, &options)?;
+    let devices = options.devices(&topology.devices)?;
     let compiler = topology.spec.platform.compiler();
     let optimized = compiler.run_hlo_passes(module, &options.service)?;
     let compiled = compiler.run_backend(optimized, &options.service)?;
-    let (devices, platform) = (options.devices(Some(&topology.devices))?, topology.spec.platform.name());
+    let platform = topology.spec.platform.name();
     let executable = ExecutableState::new(Compiled::Alone(compiled), options, devices, platform)?;
     args.executable.set(Handle::new(Arc::new(executable)));
     Ok(())

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use xla_ffi::UserData;
-use xla_hlo::Error;
 use xla_hlo::ops::RunContext;
 use xla_service::{Buffer, DeviceResults, Dispatch, Donate, ExecuteOptions as ServiceOptions, LoadedExecutable};
 
@@ -38,13 +37,10 @@ pub(crate) fn destroy_context(args: &ExecuteContextDestroyArgs) -> Result<(), St
 /// succeeds.
 pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> {
     let loaded = args.executable.get()?;
-    let program = match args.execute_device {
-        device if device.is_null() => loaded.program()?,
-        device => loaded.program()?.on_devices(&[device.get()?.id])?,
-    };
-    // The other processes of the program wait for this launch, also if its arguments are rejected.
-    let request = Request::read(args, loaded, &program).inspect_err(|status| program.reject(&Error::from(status)))?;
-    let Request { arguments, options, targets } = request;
+    // The other processes of the program wait for this launch, also if it is rejected.
+    let reject = |status: &Status| loaded.reject(status);
+    let program = requested(args, loaded).inspect_err(reject)?;
+    let Request { arguments, options, targets } = Request::read(args, loaded, &program).inspect_err(reject)?;
     let results = program.launch(&arguments, &options)?;
     if options.dispatch == Dispatch::WhenReady
         && let Some(error) = results.iter().find_map(DeviceResults::failure)
@@ -62,6 +58,15 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
         list.fill(handles(results.buffers, tokens.next().as_ref(), &place, outputs))?;
     }
     Ok(())
+}
+
+/// Returns the program on the devices of an execution.
+fn requested(args: &LoadedExecutableExecuteArgs, loaded: &LoadedState) -> Result<LoadedExecutable, Status> {
+    let program = loaded.program()?;
+    match args.execute_device {
+        device if device.is_null() => Ok(program),
+        device => Ok(program.on_devices(&[device.get()?.id])?),
+    }
 }
 
 /// Checked arguments of an execution.

@@ -97,6 +97,6 @@ pub(crate) fn deserialize(args: &TopologyDeserializeArgs) -> Result<(), Status> 
     ];
     let options = options.map(|(option, value)| (option.to_string(), Value::Text(value.to_string())));
     let spec = PlatformSpec::from_options(options.into())?;
-    args.topology.set(Handle::new(Arc::new(TopologyState::new(spec, devices))));
+    args.topology.set(Handle::new(Arc::new(TopologyState::new(spec, devices)?)));
     Ok(())
 }

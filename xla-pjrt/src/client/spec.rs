@@ -56,7 +56,7 @@ impl PlatformSpec {
     /// Reads the create options:
     ///
     /// - `platform`: name of the platform in the registry. Default: the first one that this machine supports.
-    /// - `platform_name`: name that clients report. Default: the name of the platform.
+    /// - `platform_name`: name that clients report, without control characters. Default: the name of the platform.
     /// - `device_count` or `cpu_device_count`: number of devices. Default: the platform's number of devices.
     /// - `asynchronous`: whether calls may return before their programs have run. Default: true.
     /// - `node_id`, `num_nodes`: number of this process and number of processes. Default: 0 of 1.
@@ -70,6 +70,11 @@ impl PlatformSpec {
             None => first_usable(&registry)?,
         };
         let name = options.name.unwrap_or_else(|| platform.name().to_string());
+        if name.contains(char::is_control) {
+            return Err(Status::invalid_argument(format!(
+                "create option platform_name must not contain control characters, but it is {name:?}"
+            )));
+        }
         let devices = options.devices.unwrap_or_else(|| platform.device_count().max(1));
         let asynchronous = options.asynchronous.unwrap_or(true);
         let process = (options.node_id.unwrap_or(0), options.num_nodes.unwrap_or(1).max(1));

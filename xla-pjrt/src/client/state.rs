@@ -93,7 +93,7 @@ impl ClientState {
         let service = xla_service::Client::with_options(&spec.registry, spec.platform.name(), options)?;
         let is_on_host = is_on_host(&service.first_device())?;
         let handlers = xla_ffi::subscribe(spec.registry.custom_calls(), &spec.name);
-        let topology = Arc::new(TopologyState::new(spec, service.topology().clone()));
+        let topology = Arc::new(TopologyState::new(spec, service.topology().clone())?);
         let name = topology.spec.name.clone();
         Ok(Arc::new_cyclic(|client: &Weak<ClientState>| {
             let device = |(id, device): (usize, &GlobalDevice)| {

@@ -13,7 +13,7 @@ use crate::ffi::{Handle, Hosted, Kind};
 use crate::named::Attributes;
 use crate::status::Status;
 
-/// Limit on the devices of a topology without a client.
+/// Limit on the devices of a topology.
 const MAX_DEVICES: usize = 1 << 16;
 
 impl Kind for kinds::Topology {
@@ -61,7 +61,8 @@ pub(crate) struct DescriptionState {
 
 impl TopologyState {
     /// Creates the topology of devices, which may belong to several processes.
-    pub fn new(spec: PlatformSpec, devices: Topology) -> TopologyState {
+    pub fn new(spec: PlatformSpec, devices: Topology) -> Result<TopologyState, Status> {
+        check_count(devices.devices().len())?;
         let executor = spec.platform.executor(0).ok();
         let model = executor.map_or_else(|| spec.name.clone(), |executor| executor.description().model.clone());
         let kind = if spec.name == "cpu" { "cpu".to_string() } else { model };
@@ -69,7 +70,7 @@ impl TopologyState {
             Hosted::new(DescriptionState::new(id, device.process, &spec.name, &kind))
         };
         let descriptions: Vec<_> = devices.devices().iter().enumerate().map(describe).collect();
-        TopologyState {
+        Ok(TopologyState {
             version: version(&spec),
             description_handles: descriptions.iter().map(Hosted::handle).collect(),
             descriptions,
@@ -77,33 +78,40 @@ impl TopologyState {
             kind_ids: (0..MEMORY_KINDS.len() as i32).collect(),
             spec,
             devices,
-        }
+        })
     }
 
     /// Creates the topology of processes that each have the requested number of devices.
     pub fn uniform(spec: PlatformSpec) -> Result<TopologyState, Status> {
         let (process, processes) = spec.process;
-        let count = spec.devices.checked_mul(processes).filter(|&count| count <= MAX_DEVICES).ok_or_else(|| {
-            Status::invalid_argument(format!(
-                "a topology has at most {MAX_DEVICES} devices, but {processes} processes of {} were requested",
-                spec.devices
-            ))
-        })?;
+        let count = spec.devices.saturating_mul(processes);
+        check_count(count)?;
         let device = |id: usize| GlobalDevice {
             process: id / spec.devices,
             local_hardware_id: id % spec.devices,
             model: String::new(),
         };
         let devices = Topology::new(process, processes, (0..count).map(device).collect())?;
-        Ok(TopologyState::new(spec, devices))
+        TopologyState::new(spec, devices)
     }
 
-    /// Returns a hash that is equal for topologies that can exchange compiled programs.
+    /// Returns a hash that is equal for topologies that can exchange compiled programs. It is equal in all processes of
+    /// a job, which may have different numbers of devices.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.spec.platform.name(), &self.spec.name, self.spec.devices, &self.version).hash(&mut hasher);
+        (self.spec.platform.name(), &self.spec.name, &self.version).hash(&mut hasher);
         self.descriptions.iter().for_each(|description| (&description.kind, description.process).hash(&mut hasher));
         hasher.finish()
+    }
+}
+
+/// Returns an error if a topology cannot have this number of devices.
+fn check_count(devices: usize) -> Result<(), Status> {
+    match devices <= MAX_DEVICES {
+        true => Ok(()),
+        false => Err(Status::invalid_argument(format!(
+            "a topology has at most {MAX_DEVICES} devices, but {devices} were requested"
+        ))),
     }
 }
 

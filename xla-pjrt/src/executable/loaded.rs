@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::Message;
+use xla_hlo::Error;
 use xla_service::LoadedExecutable;
 
-use super::state::ExecutableState;
+use super::state::{Compiled, ExecutableState};
 use crate::abi::executable::{
     LoadedExecutableAddressableDeviceLogicalIdsArgs, LoadedExecutableAddressableDevicesArgs,
     LoadedExecutableDeleteArgs, LoadedExecutableDestroyArgs, LoadedExecutableFingerprintArgs,
@@ -54,6 +55,13 @@ impl LoadedState {
     pub fn program(&self) -> Result<LoadedExecutable, Status> {
         let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
         program.clone().ok_or_else(|| Status::failed_precondition("the executable was deleted"))
+    }
+
+    /// Rejects an execution, also of a deleted program: the executions of other processes fail with this error.
+    pub fn reject(&self, status: &Status) {
+        if let Compiled::Loaded(program) = &self.executable.compiled {
+            program.reject(&Error::from(status));
+        }
     }
 }
 

@@ -67,18 +67,33 @@ impl Options {
 
     /// Returns the global ids of the devices, replica by replica: the ones that the options assign, otherwise
     /// consecutive ones from the local device with the device ordinal on, or the topology's default.
-    pub fn devices(&self, topology: Option<&Topology>) -> Result<Vec<usize>, Status> {
+    /// An invalid argument if the topology has fewer devices, or if the options assign a device that it does not have.
+    pub fn devices(&self, topology: &Topology) -> Result<Vec<usize>, Status> {
+        let count = topology.devices().len();
         let wanted = self.replicas.checked_mul(self.partitions);
         let wanted = wanted
             .ok_or_else(|| Status::invalid_argument("the compile options request too many replicas and partitions"))?;
+        if wanted > count {
+            return Err(Status::invalid_argument(format!(
+                "the compile options request {} replicas of {} partitions, but the topology has {count} devices",
+                self.replicas, self.partitions
+            )));
+        }
+        let devices = self.requested(topology, wanted)?;
+        match devices.iter().find(|&&device| device >= count) {
+            None => Ok(devices),
+            Some(device) => Err(Status::invalid_argument(format!(
+                "the compile options assign device {device}, but the topology has {count} devices, from 0 on"
+            ))),
+        }
+    }
+
+    fn requested(&self, topology: &Topology, wanted: usize) -> Result<Vec<usize>, Status> {
         let Some(assignment) = self.build().and_then(|build| build.device_assignment.as_ref()) else {
             let ordinal = self.build().map_or(0, |build| usize::try_from(build.device_ordinal).unwrap_or(0));
-            return Ok(match topology {
-                Some(topology) if ordinal == 0 => topology.default_assignment(wanted),
-                topology => {
-                    let first = topology.map_or(ordinal, |topology| topology.id(ordinal));
-                    (first..first.saturating_add(wanted)).collect()
-                }
+            return Ok(match ordinal {
+                0 => topology.default_assignment(wanted),
+                _ => (topology.id(ordinal)..).take(wanted).collect(),
             });
         };
         let device = |replica: usize, partition: usize| {

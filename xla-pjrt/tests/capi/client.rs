@@ -33,22 +33,28 @@ pub fn client(devices: i64) -> usize {
 }
 
 pub fn create(options: &[(&str, i64)]) -> Result<usize, Failure> {
-    Ok(call_with("Client_Create", (16, 24), options)?.get(64))
+    Ok(call_with("Client_Create", (16, 24), options, |args| args)?.get(64))
 }
 
 /// Creates a topology.
 pub fn topology(options: &[(&str, i64)]) -> Result<usize, Failure> {
-    Ok(call_with("TopologyDescription_Create", (32, 40), options)?.get(48))
+    Ok(call_with("TopologyDescription_Create", (32, 40), options, |args| args)?.get(48))
 }
 
-/// Calls a function with create options. The list and its length are at these offsets of its arguments.
-fn call_with(function: &str, (list, length): (usize, usize), options: &[(&str, i64)]) -> Result<Args, Failure> {
+/// Calls a function with create options. The list and its length are at these offsets of its arguments; `add` adds
+/// other arguments.
+pub fn call_with(
+    function: &str,
+    (list, length): (usize, usize),
+    options: &[(&str, i64)],
+    add: impl FnOnce(Args) -> Args,
+) -> Result<Args, Failure> {
     let mut named: Vec<_> = options.iter().map(|(name, value)| integer_option(name, *value)).collect();
     for (bytes, name) in &mut named {
         bytes[16..24].copy_from_slice(&name.as_ptr().expose_provenance().to_ne_bytes());
     }
     let all: Vec<u8> = named.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
-    Args::of(function).put_bytes(list, &all).put(length, named.len()).call(function)
+    add(Args::of(function).put_bytes(list, &all).put(length, named.len())).call(function)
 }
 
 /// Returns the pointers of a list that a function of one handle returns.
@@ -124,8 +130,13 @@ pub fn executable_of(program: usize) -> usize {
     of("LoadedExecutable_GetExecutable", program).expect("an executable").get(24)
 }
 
-/// Runs a program on one device.
+/// Runs a program that has one device in this process.
 pub fn execute(program: usize, arguments: &[usize], outputs: usize) -> Result<Vec<usize>, Failure> {
+    execute_on(program, arguments, outputs, 0)
+}
+
+/// Runs a program on a device; a device of 0 selects the devices that the program was compiled for.
+pub fn execute_on(program: usize, arguments: &[usize], outputs: usize, device: usize) -> Result<Vec<usize>, Failure> {
     let mut options = Args::new(144);
     let list = arguments.as_ptr().expose_provenance();
     let mut results = vec![0_usize; outputs];
@@ -135,7 +146,7 @@ pub fn execute(program: usize, arguments: &[usize], outputs: usize) -> Result<Ve
     let args = args.put(32, lists.as_ptr().expose_provenance()).put(40, 1).put(48, arguments.len());
     let args = args.put(56, result_lists.as_ptr().expose_provenance());
     let event_place = event.as_ptr().expose_provenance();
-    args.put(64, event_place).call("LoadedExecutable_Execute")?;
+    args.put(64, event_place).put(72, device).call("LoadedExecutable_Execute")?;
     finish(read(event_place))?;
     Ok((0..outputs).map(|i| read(result_list + 8 * i)).collect())
 }

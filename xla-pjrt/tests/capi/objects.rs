@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::client::{client, create, handles, of, topology};
-use crate::table::{Args, read};
+use crate::table::{Args, Failure, read};
 
 fn text(function: &str, object: usize) -> String {
     of(function, object).expect("a text").get_text(24)
@@ -125,6 +125,37 @@ fn topologies_of_several_processes_keep_the_processes_when_they_are_read_again()
     for topology in [created, again, other] {
         of("TopologyDescription_Destroy", topology).expect("fine");
     }
+}
+
+/// Reads a serialized topology of the interpreter.
+fn read_topology(name: &str, process: usize, processes: usize, devices: &str) -> Result<usize, Failure> {
+    let text = format!("xlars topology 2\ninterpreter\n{name}\n{process}\n{processes}\n{devices}");
+    let function = "TopologyDescription_Deserialize";
+    Ok(Args::of(function).put_bytes(16, text.as_bytes()).call(function)?.get(32))
+}
+
+#[test]
+fn serialized_topologies_have_limits() {
+    let devices = |count: usize| "0 0 model\n".to_string() + &"1 0 model\n".repeat(count - 1);
+    let largest = read_topology("cpu", 0, 2, &devices(65_536)).expect("a topology");
+    assert_eq!(handles("TopologyDescription_GetDeviceDescriptions", largest).len(), 65_536);
+    of("TopologyDescription_Destroy", largest).expect("fine");
+    let error = read_topology("cpu", 0, 2, &devices(70_000)).expect_err("too many");
+    assert_eq!(error.code, 3);
+    assert_eq!(error.message, "a topology has at most 65536 devices, but 70000 were requested");
+    let error = read_topology("a\rb", 0, 2, &devices(2)).expect_err("refused");
+    assert_eq!((error.code, error.message.contains("control characters")), (3, true), "{}", error.message);
+}
+
+#[test]
+fn processes_with_different_numbers_of_devices_have_one_fingerprint() {
+    let fingerprint = |process| {
+        let topology = read_topology("cpu", process, 2, "0 0 model\n1 0 model\n1 1 model\n").expect("a topology");
+        let fingerprint = of("TopologyDescription_Fingerprint", topology).expect("a number").get(24);
+        of("TopologyDescription_Destroy", topology).expect("fine");
+        fingerprint
+    };
+    assert_eq!(fingerprint(0), fingerprint(1));
 }
 
 #[test]

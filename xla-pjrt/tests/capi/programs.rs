@@ -330,6 +330,34 @@ fn a_program_is_compiled_without_a_client() {
     of("Client_Destroy", client).expect("fine");
 }
 
+#[test]
+fn programs_for_more_or_other_devices_than_a_topology_has_are_refused() {
+    let client = client(2);
+    let topology = of("Client_TopologyDescription", client).expect("fine").get(24);
+    let compile = |build: &[u8]| {
+        let options = [&[0x1a, build.len() as u8], build].concat();
+        let mut program = Args::new(48).put_bytes(16, ADD.as_bytes()).put_bytes(32, b"mlir");
+        let args = Args::of("Compile").put(16, topology).put(24, program.address()).put_bytes(32, &options);
+        Ok::<usize, Failure>(args.call("Compile")?.get(56))
+    };
+    // One replica of one partition, and an assignment to this device.
+    let assigned = |device: u8| [0x20, 1, 0x28, 1, 0x4a, 8, 0x08, 1, 0x10, 1, 0x1a, 2, 0x08, device];
+    of("Executable_Destroy", compile(&assigned(1)).expect("a program")).expect("fine");
+    let huge = [0x20, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0x28, 1];
+    for (build, text) in [
+        (&[0x20, 3, 0x28, 1][..], "request 3 replicas of 1 partitions, but the topology has 2 devices"),
+        (&[0x20, 1, 0x28, 3], "request 1 replicas of 3 partitions, but the topology has 2 devices"),
+        (&huge, "request 1099511627776 replicas of 1 partitions, but the topology has 2 devices"),
+        (&assigned(2), "assign device 2, but the topology has 2 devices"),
+        // Device ordinal 2.
+        (&[0x08, 2, 0x20, 1, 0x28, 1], "assign device 2, but the topology has 2 devices"),
+    ] {
+        let error = compile(build).expect_err("refused");
+        assert_eq!((error.code, error.message.contains(text)), (3, true), "{}", error.message);
+    }
+    of("Client_Destroy", client).expect("fine");
+}
+
 /// Returns options with one override: name, and encoded value.
 fn with_override(name: &str, value: &[u8]) -> Vec<u8> {
     let message = |tag: u8, bytes: &[u8]| [&[tag, bytes.len() as u8], bytes].concat();
