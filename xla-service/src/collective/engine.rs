@@ -27,6 +27,11 @@ pub trait CollectiveEngine: fmt::Debug + Send + Sync {
     /// Ends all collectives of a run with this error: waiting ones, and ones that are requested later.
     fn abort(&self, run: RunKey, error: &Error);
 
+    /// Returns the waiting times of members.
+    fn timeouts(&self) -> Timeouts {
+        Timeouts::default()
+    }
+
     /// Releases the resources of a run, after the programs of all of its devices in this process have ended.
     fn finish(&self, run: RunKey);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use xla_hlo::{Error, Result};
 
-use super::engine::{CollectiveEngine, Communicator};
+use super::engine::{CollectiveEngine, Communicator, Timeouts};
 use super::key::{CliqueKey, InstructionKey, RunKey};
 
 /// One launch of a program over several devices: its key, and the failure of the first device that failed.
@@ -38,6 +38,11 @@ impl CollectiveRun {
     /// Returns the key.
     pub fn key(&self) -> RunKey {
         self.key
+    }
+
+    /// Returns the maximum waiting times of a device for the others.
+    pub fn timeouts(&self) -> Timeouts {
+        self.engine.timeouts()
     }
 
     /// Whether devices of other processes may take part.

@@ -157,10 +157,17 @@ impl<'a> SequenceRun<'a> {
                 if library.is_some() && self.launcher.collective(module, &mut self.launch(thunk, context))? {
                     return Ok(());
                 }
+                self.launcher.before_host_wait(context)?;
                 run_fallback(module, thunk, context, self.buffers)
             }
-            ThunkKind::CustomCall => run_custom_call(self.module, thunk, context, self.buffers),
-            ThunkKind::HostFallback => run_fallback(self.module, thunk, context, self.buffers),
+            ThunkKind::CustomCall => {
+                self.launcher.before_host_wait(context)?;
+                run_custom_call(self.module, thunk, context, self.buffers)
+            }
+            ThunkKind::HostFallback => {
+                self.launcher.before_host_wait(context)?;
+                run_fallback(self.module, thunk, context, self.buffers)
+            }
         }
     }
 
@@ -202,6 +209,7 @@ impl<'a> SequenceRun<'a> {
 
     fn read<const N: usize>(&self, slice: Slice, context: &ExecutionContext<'_>) -> Result<[u8; N]> {
         let mut bytes = [0; N];
+        self.launcher.before_host_wait(context)?;
         context.stream.copy_to_host(self.buffers.memory(slice.allocation)?, slice.offset, &mut bytes)?;
         Ok(bytes)
     }

@@ -32,6 +32,13 @@ pub trait Launcher: Send + Sync + fmt::Debug {
         Ok(false)
     }
 
+    /// Waits until the context's device does not wait for other devices; checks for errors and cancellation meanwhile.
+    /// Called before the host waits for the context's stream, which cannot be interrupted.
+    fn before_host_wait(&self, context: &ExecutionContext<'_>) -> Result<()> {
+        let _ = context;
+        Ok(())
+    }
+
     /// Returns the ability to launch several thunks as one unit, if the backend has it.
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {
         None

@@ -26,8 +26,7 @@ pub trait Lowering {
     /// Whether the backend's executables run programs of several devices, see
     /// [`Compiler::has_collectives`](crate::Compiler::has_collectives). Collectives are then lowered like other
     /// instructions; the service executes those that are [`Lowered::NotMine`], and those whose library the launcher
-    /// does not find. Otherwise collectives among several
-    /// devices are errors that name the instruction.
+    /// does not find. Otherwise collectives among several devices are errors that name the instruction.
     fn has_collectives(&self) -> bool {
         false
     }

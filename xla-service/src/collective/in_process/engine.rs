@@ -49,6 +49,10 @@ impl CollectiveEngine for InProcess {
         Ok(clique.clone())
     }
 
+    fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
     fn abort(&self, run: RunKey, error: &Error) {
         let mut runs = self.runs();
         let run = runs.entry(run).or_default();

@@ -53,6 +53,10 @@ impl CollectiveEngine for Processes {
         Ok(clique.clone())
     }
 
+    fn timeouts(&self) -> Timeouts {
+        self.hub.timeouts
+    }
+
     fn abort(&self, run: RunKey, error: &Error) {
         self.hub.abort(run, error);
     }
