@@ -1,8 +1,9 @@
 //! GPU executable: the thunks of a program, and the launcher of their command sequences.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use xla_hlo::{Module, Result};
+use xla_hlo::{Error, Module, Result};
 use xla_service::executable::SerializeExecutable;
 use xla_service::thunks::{ThunkExecutable, ThunkProgram, ThunkSequence};
 use xla_service::{
@@ -56,8 +57,14 @@ impl Executable for GpuExecutable {
     }
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
-        let results = self.thunks.execute(context, arguments);
         // The collectives of a failed run must be complete or aborted, too.
+        let results = match catch_unwind(AssertUnwindSafe(|| self.thunks.execute(context, arguments))) {
+            Ok(results) => results,
+            Err(panic) => {
+                let _ = self.launcher.finish(context, Some(&Error::internal("the run panicked")));
+                resume_unwind(panic)
+            }
+        };
         let finished = self.launcher.finish(context, results.as_ref().err());
         let results = results?;
         finished.map(|()| results)

@@ -6,7 +6,6 @@ use std::time::Duration;
 use xla_hlo::Result;
 use xla_service::{DeviceDescription, DeviceMemory, MemoryStats, Stream, StreamExecutor, Timing};
 
-use crate::cuda::collective::Collectives;
 use crate::cuda::context::Context;
 use crate::cuda::description::{cache_bytes, describe};
 use crate::cuda::driver;
@@ -26,20 +25,19 @@ pub(crate) struct CudaExecutor {
 
 impl CudaExecutor {
     /// Opens device `ordinal` for the platform named `platform`. At most `limit` bytes of its memory may be in use;
-    /// `None` allows all of it. Runs are reported to `profiler` as ranges. All executors of a platform share
-    /// `collectives`. Returns the errors of [`driver::Driver::get`], or an error if there is no such device.
+    /// `None` allows all of it. Runs are reported to `profiler` as ranges. Returns the errors of
+    /// [`driver::Driver::get`], or an error if there is no such device.
     pub fn new(
         platform: &str,
         ordinal: usize,
         limit: Option<usize>,
         profiler: Option<Profiler>,
-        collectives: &Arc<Collectives>,
     ) -> Result<CudaExecutor> {
         let context = Context::new(ordinal)?;
         let memory = driver::device_memory(context.device())?;
         let description = describe(platform, &context, memory)?;
         let cache_bytes = cache_bytes(&context)?;
-        let resources = DeviceResources::new(context, limit.unwrap_or(memory), profiler, collectives.clone());
+        let resources = DeviceResources::new(context, limit.unwrap_or(memory), profiler);
         Ok(CudaExecutor { description, cache_bytes, resources: Arc::new(resources) })
     }
 

@@ -8,7 +8,6 @@ use xla_hlo::Result;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
 use crate::compiler::GpuCompiler;
-use crate::cuda::collective::Collectives;
 use crate::cuda::driver::Driver;
 use crate::cuda::nvtx::Profiler;
 use crate::executor::CudaExecutor;
@@ -40,7 +39,6 @@ struct GpuPlatform {
     caches: Arc<AllCaches>,
     /// Executors by device ordinal, created on first use.
     executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
-    collectives: Arc<Collectives>,
 }
 
 impl Platform for GpuPlatform {
@@ -63,7 +61,7 @@ impl Platform for GpuPlatform {
             return Ok(executor.clone());
         }
         let profiler = self.options.profiler.as_deref().and_then(Profiler::attach);
-        let executor = Arc::new(CudaExecutor::new(NAME, ordinal, None, profiler, &self.collectives)?);
+        let executor = Arc::new(CudaExecutor::new(NAME, ordinal, None, profiler)?);
         executors.insert(ordinal, executor.clone());
         Ok(executor)
     }

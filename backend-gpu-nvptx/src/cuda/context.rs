@@ -98,6 +98,14 @@ impl Context {
         Ok(work())
     }
 
+    /// Calls a library with this context current if that is possible, also once the device is lost. For calls that
+    /// other devices wait for.
+    pub fn regardless<T>(&self, work: impl FnOnce() -> T) -> T {
+        // SAFETY: the context is retained until the process ends.
+        let _ = unsafe { api::cuCtxSetCurrent(self.raw) };
+        work()
+    }
+
     /// Returns an error once the device is lost.
     fn alive(&self) -> Result<()> {
         match self.lost.get() {

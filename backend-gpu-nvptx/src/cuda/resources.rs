@@ -22,7 +22,7 @@ pub(crate) struct DeviceResources {
     pub staging: Staging,
     /// Library handles and plans, shared by all programs.
     pub libraries: Arc<Libraries>,
-    /// Cliques of the platform's devices.
+    /// Cliques of the process's devices.
     pub collectives: Arc<Collectives>,
     /// Profiler that receives ranges.
     pub profiler: Option<Profiler>,
@@ -40,17 +40,11 @@ struct Queues {
 }
 
 impl DeviceResources {
-    /// Creates the resources of a context's device. At most `limit` bytes of its memory may be in use. All devices of a
-    /// platform share `collectives`.
-    pub fn new(
-        context: Arc<Context>,
-        limit: usize,
-        profiler: Option<Profiler>,
-        collectives: Arc<Collectives>,
-    ) -> DeviceResources {
+    /// Creates the resources of a context's device. At most `limit` bytes of its memory may be in use.
+    pub fn new(context: Arc<Context>, limit: usize, profiler: Option<Profiler>) -> DeviceResources {
         let pool = Pool::new(DriverChunks::new(&context), limit);
         let (staging, libraries) = (Staging::new(&context), Arc::new(Libraries::new(&context)));
-        let (queues, condition) = (Mutex::default(), OnceLock::new());
+        let (collectives, queues, condition) = (Collectives::shared(), Mutex::default(), OnceLock::new());
         DeviceResources { context, pool, staging, libraries, collectives, profiler, queues, condition }
     }
 

@@ -16,7 +16,7 @@ pub(super) const PTX: &str = include_str!("../ptx/scale.ptx");
 pub(super) const THREADS: usize = 128;
 
 pub(super) fn executor() -> Option<CudaExecutor> {
-    let executor = CudaExecutor::new("gpu", 0, None, None, &Arc::default());
+    let executor = CudaExecutor::new("gpu", 0, None, None);
     executor.inspect_err(|error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default()).ok()
 }
 
@@ -73,7 +73,7 @@ fn a_gpu_tells_what_it_is() {
     let description = executor.description();
     assert!(description.cores > 0 && description.memory_bytes > Some(1 << 20), "{description:?}");
     assert_eq!(description.attributes[0].0, "compute capability");
-    assert!(CudaExecutor::new("gpu", 1000, None, None, &Arc::default()).is_err());
+    assert!(CudaExecutor::new("gpu", 1000, None, None).is_err());
 }
 
 #[test]

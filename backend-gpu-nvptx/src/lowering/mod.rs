@@ -157,7 +157,7 @@ impl<'m> GpuLowering<'m> {
         let (name, overlap) = (cx.instruction().name(), overlap(cx));
         let plan = spec.and_then(|spec| plan(&spec).map_err(|declined| declined.to_string()));
         match overlap.map_or(plan, Err) {
-            Ok(plan) => Ok(Lowered::Collective(plan.to_string())),
+            Ok(plan) => Ok(Lowered::Collective(format!("{plan} if NCCL is installed"))),
             Err(reason) => {
                 tracing::debug!(instruction = name, %reason, "a collective passes through the host");
                 Ok(Lowered::NotMine)

@@ -30,7 +30,14 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
         Ok(false)
     }
 
-    /// Waits for the collectives of a run, after its last thunk was sent or has failed with this error.
+    /// Waits until the collectives that a run has sent are complete.
+    fn before_host_wait(&self, context: &ExecutionContext<'_>, device: &LogicalDevice) -> Result<()> {
+        let _ = (context, device);
+        Ok(())
+    }
+
+    /// Waits until the collectives of a run are complete or aborted, after its last thunk was sent or has failed with
+    /// this error.
     fn finish(&self, context: &ExecutionContext<'_>, device: &LogicalDevice, error: Option<&Error>) -> Result<()> {
         let _ = (context, device, error);
         Ok(())
@@ -96,7 +103,8 @@ impl GpuLauncher {
         })
     }
 
-    /// Waits for the collectives of a run of several devices, which may have failed on this device.
+    /// Waits until the collectives of a run of several devices, which may have failed on this device, are complete or
+    /// aborted.
     pub fn finish(&self, context: &ExecutionContext<'_>, error: Option<&Error>) -> Result<()> {
         context.logical_device.map_or(Ok(()), |device| self.code.finish(context, device, error))
     }
@@ -117,6 +125,10 @@ impl Launcher for GpuLauncher {
 
     fn collective(&self, module: &Module, launch: &mut Launch<'_>) -> Result<bool> {
         self.code.collective(module, launch)
+    }
+
+    fn before_host_wait(&self, context: &ExecutionContext<'_>) -> Result<()> {
+        context.logical_device.map_or(Ok(()), |device| self.code.before_host_wait(context, device))
     }
 
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {

@@ -43,6 +43,11 @@ impl<T> Handles<T> {
         self.alive.get_mut(&handle).ok_or(wrong)
     }
 
+    /// Iterates over the objects.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.alive.values()
+    }
+
     /// Removes the object of a handle.
     pub fn remove(&mut self, handle: u64) -> Result<T, String> {
         let wrong = self.wrong(handle);

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! driver, cublaslt, cudnn, cufft, nccl   functions and status codes of each library
-//!   library                        an open library: its path, its functions
-//!     search                       names and folders of libraries
+//!   library                              an open library: its path, its functions
+//!     search                             names and folders of libraries
 //! ```
 //!
 //! The types are cudarc's. Its functions are not used: it looks for the libraries of one CUDA version, and its statuses

@@ -1,138 +1,187 @@
-//! Cliques of a platform, and the meetings of their members.
+//! Cliques of the process, the order of their collectives, and the work that runs wait for.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
 
 use cudarc::driver::sys::CUstream;
 use xla_hlo::{Error, Result};
-use xla_service::collective::{InstructionKey, RunKey};
+use xla_service::collective::RunKey;
 
 use super::communicators::{Call, Communicators};
-use super::pending::Pending;
+use super::lock::lock;
+use super::meeting::{Meeting, MeetingKey, Request};
+use super::progress::Progress;
+use super::work::{Pending, Work};
 use crate::cuda::context::Context;
-use crate::cuda::memory::CudaMemory;
 use crate::cuda::stream::queue::{Queue, QueueMark};
 
-/// Communicators of the devices of a platform, and the work that was sent to them.
+/// Maximum number of cliques that are kept. Another one replaces the least recently used one.
+const MOST_CLIQUES: usize = 64;
+
+/// Communicators of this process's devices, and the work that was sent to them.
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
-    /// Members that have arrived, by rank.
-    meetings: Mutex<HashMap<MeetingKey, Vec<Option<Request>>>>,
-    /// Locked while work is sent, so that all devices receive all collectives in one order.
-    sender: Mutex<Sender>,
-    /// Work that devices wait for at the end of their runs.
-    pending: Mutex<HashMap<(RunKey, usize), Vec<Pending>>>,
+    meetings: Mutex<HashMap<MeetingKey, Arc<Meeting>>>,
+    cliques: Mutex<Cliques>,
+    /// Last collective of each device, by its ordinal. Locked while work is sent, so that all devices receive all
+    /// collectives in one order.
+    last: Mutex<HashMap<usize, Arc<QueueMark>>>,
+    /// Work that devices wait for, in the order of their streams.
+    pending: Mutex<HashMap<PendingKey, VecDeque<Pending>>>,
 }
 
-/// Identity of a meeting. Members leave it before they arrive again.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct MeetingKey {
-    pub run: RunKey,
-    pub instruction: Arc<InstructionKey>,
-    /// Members by rank, as ids in the program.
-    pub devices: Arc<[usize]>,
-}
-
-/// Calls of a member for its stream.
-#[derive(Debug)]
-pub(super) struct Request {
-    pub queue: Arc<Queue>,
-    pub calls: Vec<Call>,
-    /// Memory of the calls. It is kept until they are in the stream, also if the member is cancelled before.
-    pub memory: Vec<CudaMemory>,
-}
+/// Run, and ordinal of a device.
+pub(super) type PendingKey = (RunKey, usize);
 
 #[derive(Debug, Default)]
-struct Sender {
+struct Cliques {
     /// Cliques by the ordinals of their devices, by rank.
-    cliques: HashMap<Vec<usize>, Arc<Communicators>>,
-    /// Last collective of each device, by its ordinal.
-    last: HashMap<usize, Arc<QueueMark>>,
+    known: HashMap<Vec<usize>, Known>,
+    /// Number of look-ups.
+    uses: u64,
+}
+
+/// Place of a clique, which is locked while the clique is created.
+type Slot = Arc<Mutex<Option<Arc<Communicators>>>>;
+
+/// Clique, and the number of its last look-up.
+#[derive(Debug, Default)]
+struct Known {
+    clique: Slot,
+    last_use: u64,
 }
 
 impl Collectives {
+    /// Returns the collectives of the process, which all platform objects share: their devices have the same contexts.
+    pub fn shared() -> Arc<Collectives> {
+        static SHARED: Mutex<Weak<Collectives>> = Mutex::new(Weak::new());
+        let mut shared = lock(&SHARED);
+        shared.upgrade().unwrap_or_else(|| {
+            let new = Arc::new(Collectives::default());
+            *shared = Arc::downgrade(&new);
+            new
+        })
+    }
+
     /// Adds the request of a member to its meeting.
-    pub(super) fn arrive(&self, key: &MeetingKey, rank: usize, request: Request) -> Result<()> {
-        let (mut meetings, members) = (lock(&self.meetings), key.devices.len());
-        let meeting = meetings.entry(key.clone()).or_insert_with(|| (0..members).map(|_| None).collect());
-        match meeting.get_mut(rank) {
-            Some(place @ None) => {
-                *place = Some(request);
-                Ok(())
-            }
-            _ => Err(Error::internal(format!("rank {rank} arrived twice at {}", key.instruction))),
-        }
+    pub(super) fn arrive(&self, key: &MeetingKey, rank: usize, request: Request) -> Result<Arc<Meeting>> {
+        let new = || Arc::new(Meeting::new(key.devices.len()));
+        let meeting = lock(&self.meetings).entry(key.clone()).or_insert_with(new).clone();
+        meeting.add(rank, request).map_err(|error| error.context(&*key.instruction))?;
+        Ok(meeting)
     }
 
-    /// Removes a meeting, and returns the requests by rank.
-    pub(super) fn leave(&self, key: &MeetingKey) -> Option<Vec<Request>> {
-        lock(&self.meetings).remove(key)?.into_iter().collect()
+    /// Removes a meeting, once all members have arrived or one of them has failed.
+    pub(super) fn close(&self, key: &MeetingKey) {
+        let closed = lock(&self.meetings).remove(key);
+        // Requests own memory, which is dropped without the lock.
+        drop(closed);
     }
 
-    /// Sends the work of all members to their streams, in one order on all devices.
-    pub(super) fn send(&self, key: &MeetingKey, requests: Vec<Request>) -> Result<()> {
-        let mut sender = lock(&self.sender);
-        let contexts: Vec<Arc<Context>> = requests.iter().map(|request| request.queue.context().clone()).collect();
+    /// Returns the clique of these devices, and creates it at the first use and after an abort.
+    pub(super) fn clique(&self, contexts: Vec<Arc<Context>>) -> Result<Arc<Communicators>> {
         let ordinals: Vec<usize> = contexts.iter().map(|context| context.ordinal()).collect();
         check_distinct(&ordinals)?;
-        let clique = sender.clique(&ordinals, contexts)?;
-        for request in &requests {
-            if let Some(last) = sender.last.get(&request.queue.context().ordinal()) {
-                request.queue.wait_for(last)?;
-            }
-        }
-        let queues: Vec<Arc<Queue>> = requests.iter().map(|request| request.queue.clone()).collect();
-        let calls: Vec<&[Call]> = requests.iter().map(|request| &request.calls[..]).collect();
-        let sent = nested(&queues, &mut Vec::with_capacity(queues.len()), &|streams| clique.send(&calls, streams));
-        if let Err(error) = sent {
-            let error = error.context(format_args!("devices {ordinals:?}"));
-            sender.abort(&clique, &error);
-            return Err(error);
-        }
-        for queue in queues {
-            let ordinal = queue.context().ordinal();
-            let end = Arc::new(queue.mark()?);
-            sender.last.insert(ordinal, end.clone());
-            let own = Pending { instruction: key.instruction.clone(), clique: clique.clone(), end };
-            lock(&self.pending).entry((key.run, ordinal)).or_default().push(own);
-        }
-        // From here on, the order of the streams protects the memory.
-        requests.into_iter().for_each(|request| drop(request.memory));
-        Ok(())
-    }
-
-    /// Returns the work of a run on a device, and forgets it.
-    pub(super) fn take_pending(&self, run: RunKey, ordinal: usize) -> Vec<Pending> {
-        lock(&self.pending).remove(&(run, ordinal)).unwrap_or_default()
-    }
-
-    /// Forgets the work of a run on all devices but one. For runs that have failed before all members knew of the work.
-    pub(super) fn forget_others(&self, run: RunKey, ordinal: usize) {
-        lock(&self.pending).retain(|&(other, device), _| other != run || device == ordinal);
-    }
-
-    /// Ends the work of a clique. Later collectives of its devices create another one.
-    pub(super) fn abort(&self, clique: &Arc<Communicators>, why: &Error) {
-        lock(&self.sender).abort(clique, why);
-    }
-}
-
-impl Sender {
-    /// Returns the clique of these devices, and creates it at the first use.
-    fn clique(&mut self, ordinals: &[usize], contexts: Vec<Arc<Context>>) -> Result<Arc<Communicators>> {
-        if let Some(clique) = self.cliques.get(ordinals) {
+        let (clique, replaced) = lock(&self.cliques).find(&ordinals);
+        drop(replaced);
+        let mut known = lock(&clique);
+        if let Some(clique) = known.as_ref().filter(|clique| clique.failure().is_none()) {
             return Ok(clique.clone());
         }
         let made = Communicators::new(contexts).map_err(|error| error.context(format_args!("devices {ordinals:?}")))?;
         tracing::debug!(devices = ?ordinals, "an NCCL clique is created");
         let made = Arc::new(made);
-        self.cliques.insert(ordinals.to_vec(), made.clone());
+        *known = Some(made.clone());
         Ok(made)
     }
 
-    fn abort(&mut self, clique: &Arc<Communicators>, why: &Error) {
-        self.cliques.retain(|_, other| !Arc::ptr_eq(other, clique));
-        clique.abort(why);
+    /// Sends the work of all members to their streams, in one order on all devices.
+    pub(super) fn send(
+        &self,
+        key: &MeetingKey,
+        clique: &Arc<Communicators>,
+        requests: &[Request],
+    ) -> Result<Arc<Work>> {
+        let queues: Vec<Arc<Queue>> = requests.iter().map(|request| request.queue.clone()).collect();
+        let ordinals: Vec<usize> = queues.iter().map(|queue| queue.context().ordinal()).collect();
+        let calls: Vec<&[Call]> = requests.iter().map(|request| &request.calls[..]).collect();
+        let mut last = lock(&self.last);
+        for (queue, ordinal) in queues.iter().zip(&ordinals) {
+            last.get(ordinal).map_or(Ok(()), |last| queue.wait_for(last))?;
+        }
+        let begins = queues.iter().map(|queue| queue.mark()).collect::<Result<Vec<_>>>()?;
+        let sent = nested(&queues, &mut Vec::with_capacity(queues.len()), &|streams| clique.send(&calls, streams));
+        let ends = sent.and_then(|()| queues.iter().map(|queue| queue.mark().map(Arc::new)).collect());
+        let ends: Vec<Arc<QueueMark>> = match ends {
+            Ok(ends) => ends,
+            Err(error) => {
+                drop(last);
+                let error = error.context(format_args!("devices {ordinals:?}"));
+                // Some of the work may be in the streams.
+                clique.abort(&error);
+                return Err(error);
+            }
+        };
+        last.extend(ordinals.iter().copied().zip(ends.iter().cloned()));
+        let progress = Arc::new(Progress::new(begins, ends));
+        clique.add_work(&progress);
+        let (instruction, clique) = (key.instruction.clone(), clique.clone());
+        let work = Arc::new(Work { instruction, ordinals, clique, progress });
+        self.add_pending(key.run, &work);
+        Ok(work)
+    }
+
+    /// Makes each member wait for its part of the work, and forgets earlier work that is complete.
+    fn add_pending(&self, run: RunKey, work: &Arc<Work>) {
+        let mut pending = lock(&self.pending);
+        for (rank, &ordinal) in work.ordinals.iter().enumerate() {
+            let list = pending.entry((run, ordinal)).or_default();
+            while list.front().is_some_and(|first| first.is_over().unwrap_or(false)) {
+                list.pop_front();
+            }
+            list.push_back(Pending::new(work.clone(), rank));
+        }
+    }
+
+    /// Returns the work of a run on a device, and forgets it.
+    pub(super) fn take_pending(&self, key: PendingKey) -> VecDeque<Pending> {
+        lock(&self.pending).remove(&key).unwrap_or_default()
+    }
+
+    /// Adds work that was taken and has failed.
+    pub(super) fn restore_pending(&self, key: PendingKey, failed: Vec<Pending>) {
+        if !failed.is_empty() {
+            lock(&self.pending).entry(key).or_default().extend(failed);
+        }
+    }
+
+    /// Removes the work from the other members, and makes this device wait for all ranks. After a meeting that failed:
+    /// other members may have ended before the work was sent.
+    pub(super) fn adopt(&self, run: RunKey, ordinal: usize, work: &Arc<Work>) {
+        lock(&self.pending).retain(|&(other, device), list| {
+            if other == run && device == ordinal {
+                list.iter_mut().filter(|own| Arc::ptr_eq(&own.work, work)).for_each(Pending::wait_for_all);
+            } else if other == run {
+                list.retain(|other| !Arc::ptr_eq(&other.work, work));
+            }
+            !list.is_empty()
+        });
+    }
+}
+
+impl Cliques {
+    /// Returns the place of a clique, and the clique that it replaces.
+    fn find(&mut self, ordinals: &[usize]) -> (Slot, Option<Known>) {
+        self.uses += 1;
+        let mut replaced = None;
+        if !self.known.contains_key(ordinals) && self.known.len() >= MOST_CLIQUES {
+            let oldest = self.known.iter().min_by_key(|(_, known)| known.last_use).map(|(key, _)| key.clone());
+            // Runs that still use the clique keep it alive.
+            replaced = oldest.and_then(|oldest| self.known.remove(&oldest));
+        }
+        let known = self.known.entry(ordinals.to_vec()).or_default();
+        known.last_use = self.uses;
+        (known.clique.clone(), replaced)
     }
 }
 
@@ -156,9 +205,4 @@ fn check_distinct(ordinals: &[usize]) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while the lock is held.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,26 +2,32 @@
 #![expect(unsafe_code, reason = "NCCL is a C library")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use cudarc::driver::sys::CUstream;
 use xla_hlo::{Error, Result};
 
+use super::progress::Progress;
 use crate::cuda::api::nccl::{self as api, ncclComm_t, ncclResult_t as Status, ncclUniqueId};
 use crate::cuda::context::Context;
 use crate::cuda::library::presence::NCCL;
 use crate::program::collective::{NcclType, Step};
 
-/// Oldest version that has every function and element type used here: the first one with `bf16`.
-const OLDEST_VERSION: c_int = 21_000;
+/// Oldest version that lets one thread abort and destroy the ranks of a process in sequence.
+const OLDEST_VERSION: c_int = 21_400;
+
+/// Environment variable that makes NCCL's calls return before they are done, if it is `0`.
+const BLOCKING: &str = "NCCL_COMM_BLOCKING";
 
 /// Communicators of the members of a clique, all of which belong to this process.
 pub(crate) struct Communicators {
     contexts: Vec<Arc<Context>>,
-    /// By rank; empty once they are aborted.
+    /// By rank; empty once they are aborted. Null if NCCL has not created them.
     handles: Mutex<Vec<Handle>>,
     /// Reason of the abort.
     aborted: OnceLock<Error>,
+    /// Progress of work that was sent and that runs still wait for.
+    work: Mutex<Vec<Weak<Progress>>>,
 }
 
 struct Handle(ncclComm_t);
@@ -39,11 +45,12 @@ pub(crate) struct Call {
     pub to: u64,
 }
 
-/// Finds the library and checks its version, once. [`Error::FailedPrecondition`] states the version that is needed.
+/// Finds the library, checks its version and makes a first call, once. [`Error::FailedPrecondition`] states the version
+/// that is needed.
 pub(crate) fn find() -> Result<()> {
     static FOUND: OnceLock<Result<()>> = OnceLock::new();
     let check_version = || match NCCL.get().and_then(|_| version_number())? {
-        version if version >= OLDEST_VERSION => Ok(()),
+        version if version >= OLDEST_VERSION => check_use(),
         version => Err(Error::failed_precondition(format!(
             "NCCL {} is too old: version {} or newer is needed; {} is loaded",
             version_text(version),
@@ -52,6 +59,22 @@ pub(crate) fn find() -> Result<()> {
         ))),
     };
     FOUND.get_or_init(check_version).as_ref().copied().map_err(Error::again)
+}
+
+/// Checks that NCCL starts on this machine, with its driver, and that its calls block.
+fn check_use() -> Result<()> {
+    if std::env::var(BLOCKING).is_ok_and(|value| value.trim() == "0") {
+        return Err(Error::failed_precondition(format!("{BLOCKING}=0 is not supported: NCCL's calls must block")));
+    }
+    unique_id().map(drop).map_err(|error| error.context("NCCL does not start"))
+}
+
+/// `ncclGetUniqueId`: returns the identity of a new clique. The first call starts NCCL.
+fn unique_id() -> Result<ncclUniqueId> {
+    let mut id = ncclUniqueId { internal: [0; 128] };
+    // SAFETY: the pointer is to a live id.
+    check("ncclGetUniqueId", unsafe { api::ncclGetUniqueId(&mut id) })?;
+    Ok(id)
 }
 
 /// `ncclGetVersion`: returns the library's name and version.
@@ -74,24 +97,42 @@ fn version_text(version: c_int) -> String {
 }
 
 impl Communicators {
-    /// `ncclGetUniqueId`, `ncclCommInitRank`: creates the communicators of these devices, by rank. NCCL refuses a
-    /// device that has two ranks.
+    /// `ncclCommInitRank`: creates the communicators of these devices, by rank. NCCL refuses a device that has two
+    /// ranks. If a rank fails, the others are aborted.
     pub fn new(contexts: Vec<Arc<Context>>) -> Result<Communicators> {
         let count = c_int::try_from(contexts.len()).map_err(|_| Error::invalid_argument("a clique is too large"))?;
-        let mut id = ncclUniqueId { internal: [0; 128] };
-        // SAFETY: the pointer is to a live id.
-        check("ncclGetUniqueId", unsafe { api::ncclGetUniqueId(&mut id) })?;
-        let mut handles: Vec<ncclComm_t> = vec![std::ptr::null_mut(); contexts.len()];
+        // NCCL would wait for the rank of a lost device.
+        contexts.iter().try_for_each(|context| context.with(|| ()))?;
+        let id = unique_id()?;
+        let handles = Mutex::new(contexts.iter().map(|_| Handle(std::ptr::null_mut())).collect());
+        let made = Communicators { contexts, handles, aborted: OnceLock::new(), work: Mutex::default() };
+        match made.join(count, id) {
+            Ok(()) => Ok(made),
+            Err(error) => {
+                made.abort(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Creates the communicators of all ranks as one group.
+    fn join(&self, count: c_int, id: ncclUniqueId) -> Result<()> {
+        let mut handles = self.handles();
         in_group(|| {
-            for ((handle, context), rank) in handles.iter_mut().zip(&contexts).zip(0..) {
-                // SAFETY: the pointer is to a live handle until the group ends, and the context is current.
+            for ((Handle(handle), context), rank) in handles.iter_mut().zip(&self.contexts).zip(0..) {
+                // SAFETY: the pointer is to a handle that is locked until the group ends, and the context is current.
                 let status = context.with(|| unsafe { api::ncclCommInitRank(handle, count, id, rank) })?;
                 check("ncclCommInitRank", status)?;
             }
             Ok(())
-        })?;
-        let handles = Mutex::new(handles.into_iter().map(Handle).collect());
-        Ok(Communicators { contexts, handles, aborted: OnceLock::new() })
+        })
+    }
+
+    /// Adds work that was sent, for aborts.
+    pub fn add_work(&self, work: &Arc<Progress>) {
+        let mut all = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|work| work.strong_count() > 0);
+        all.push(Arc::downgrade(work));
     }
 
     /// Sends the calls of all ranks to their streams, as one group.
@@ -121,16 +162,20 @@ impl Communicators {
         Ok(())
     }
 
-    /// `ncclCommAbort`: ends the work of all ranks, and destroys the communicators.
+    /// `ncclCommAbort`: ends the work of all ranks, and destroys the communicators. Returns when all ranks are aborted,
+    /// also if another thread has begun it: until then, NCCL may write to the memory of any rank.
     pub fn abort(&self, why: &Error) {
-        let handles = std::mem::take(&mut *self.handles());
+        let mut handles = self.handles();
         if handles.is_empty() {
             return;
         }
+        let work = std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner));
+        work.iter().filter_map(Weak::upgrade).for_each(|work| work.record_complete());
         self.aborted.get_or_init(|| why.again());
-        for (Handle(handle), context) in handles.into_iter().zip(&self.contexts) {
-            // SAFETY: the communicator is alive, and is not used again. An error means that the device is lost.
-            let _ = context.with(|| unsafe { api::ncclCommAbort(handle) });
+        for (handle, context) in created(&mut handles, &self.contexts) {
+            // SAFETY: the communicator is alive, and is not used again. The other ranks wait for the call also if the
+            // device is lost. An error leaves nothing to do.
+            let _ = context.regardless(|| unsafe { api::ncclCommAbort(handle) });
         }
     }
 
@@ -145,14 +190,24 @@ impl Communicators {
 }
 
 impl Drop for Communicators {
-    /// `ncclCommDestroy`: all work is complete, because each run waits for its own.
+    /// `ncclCommDestroy`: all work is complete. `Work` keeps its clique alive, and a run drops it only after it has
+    /// waited for its own ranks; for all ranks, if other members may not wait. Work without a record was aborted.
     fn drop(&mut self) {
-        let handles = std::mem::take(&mut *self.handles());
-        for (Handle(handle), context) in handles.into_iter().zip(&self.contexts) {
-            // SAFETY: the communicator is alive, and is not used again. An error means that the device is lost.
-            let _ = context.with(|| unsafe { api::ncclCommDestroy(handle) });
+        for (handle, context) in created(&mut self.handles(), &self.contexts) {
+            // SAFETY: the communicator is alive, and is not used again. The other ranks wait for the call also if the
+            // device is lost. An error leaves nothing to do.
+            let _ = context.regardless(|| unsafe { api::ncclCommDestroy(handle) });
         }
     }
+}
+
+/// Takes the communicators that NCCL has created.
+fn created<'a>(
+    handles: &mut Vec<Handle>,
+    contexts: &'a [Arc<Context>],
+) -> impl Iterator<Item = (ncclComm_t, &'a Arc<Context>)> + use<'a> {
+    let handles = std::mem::take(handles).into_iter().map(|Handle(handle)| handle);
+    handles.zip(contexts).filter(|(handle, _)| !handle.is_null())
 }
 
 impl std::fmt::Debug for Communicators {

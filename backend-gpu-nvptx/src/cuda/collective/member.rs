@@ -7,14 +7,14 @@ use xla_passes::buffers::Slice;
 use xla_service::collective::OnDevice;
 use xla_service::thunks::Launch;
 
-use super::cliques::{MeetingKey, Request};
 use super::communicators::{Call, find};
+use super::meeting::{MeetingKey, Request};
 use crate::cuda::memory::CudaMemory;
 use crate::cuda::stream::CudaStream;
 use crate::program::collective::{Place, Step, plan};
 
 /// Executes the collective of a launch's thunk by NCCL. Returns `false`, without effect, if the service should execute
-/// it: NCCL is not installed, or does not take it. All members take the same decision.
+/// it: NCCL is not installed, or declines it. All members take the same decision.
 pub(crate) fn execute(module: &Module, launch: &mut Launch<'_>) -> Result<bool> {
     let Some(device) = launch.context.logical_device else { return Ok(false) };
     let Some(own) = OnDevice::new(device, module, launch.thunk)? else { return Ok(false) };
@@ -55,15 +55,26 @@ pub(crate) fn execute(module: &Module, launch: &mut Launch<'_>) -> Result<bool> 
     let collectives = &stream.resources().collectives;
     let (instruction, devices) = (own.instruction().clone(), own.devices().clone());
     let key = MeetingKey { run: own.run().key(), instruction, devices };
-    collectives.arrive(&key, own.rank(), Request { queue: stream.queue().clone(), calls, memory })?;
-    own.meet(launch.context.cancel).inspect_err(|_| drop(collectives.leave(&key)))?;
-    if own.rank() == 0 {
-        let missing = || Error::internal(format!("a member has left the meeting of {}", key.instruction));
-        collectives.send(&key, collectives.leave(&key).ok_or_else(missing)?)?;
-    }
+    let meeting = collectives.arrive(&key, own.rank(), Request { queue: stream.queue().clone(), calls, memory })?;
     let met = own.meet(launch.context.cancel);
-    if met.is_err() && own.rank() == 0 {
-        collectives.forget_others(key.run, stream.queue().context().ordinal());
+    // All members close it before the second meeting, after which they may arrive again.
+    collectives.close(&key);
+    met?;
+    let clique = meeting.clique(|contexts| collectives.clique(contexts))?;
+    let work = match own.rank() {
+        0 => {
+            let missing = || Error::internal(format!("a member has left the meeting of {}", key.instruction));
+            let requests = meeting.take().ok_or_else(missing)?;
+            let sent = collectives.send(&key, &clique, &requests);
+            // From here on, the order of the streams protects the memory.
+            requests.into_iter().for_each(|request| drop(request.memory));
+            Some(sent?)
+        }
+        _ => None,
+    };
+    let met = own.meet(launch.context.cancel);
+    if let (Err(_), Some(work)) = (&met, &work) {
+        collectives.adopt(key.run, stream.queue().context().ordinal(), work);
     }
     met.map(|()| true)
 }
@@ -82,11 +93,11 @@ fn addresses(launch: &mut Launch<'_>, stream: &CudaStream) -> Result<(Vec<u64>, 
 
 /// Whether NCCL can be used. Warns once if it cannot.
 fn is_installed() -> bool {
-    static TOLD: Once = Once::new();
+    static WARNED: Once = Once::new();
     match find() {
         Ok(()) => true,
         Err(why) => {
-            TOLD.call_once(|| tracing::warn!(%why, "NCCL is not used: collectives among GPUs pass through the host"));
+            WARNED.call_once(|| tracing::warn!(%why, "NCCL is not used: collectives among GPUs pass through the host"));
             false
         }
     }

@@ -10,13 +10,18 @@
 //! One thread sends the work of all members while it holds one lock, so all devices receive all collectives in one
 //! order, also those of different programs. A collective also waits for the previous one of its device. The members
 //! have met before, so no stream waits for a member that fails on the host. Work that does not end nevertheless is
-//! aborted when the run fails or is cancelled, or when NCCL reports an error.
+//! aborted when the run fails or is cancelled, when NCCL reports an error, or after the run's time-out. Before the host
+//! waits for a stream, it waits for the run's collectives in this way.
 
 mod cliques;
 pub(crate) mod communicators;
+mod lock;
+mod meeting;
 mod member;
-mod pending;
+mod progress;
 mod waiting;
+mod work;
 
 pub(crate) use cliques::Collectives;
 pub(crate) use member::execute;
+pub(crate) use waiting::{finish, wait};

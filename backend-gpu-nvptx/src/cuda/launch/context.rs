@@ -1,8 +1,8 @@
 //! Launch context: the stream of a command sequence, and the addresses of its arrays.
 
-use xla_hlo::eval::RandomState;
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
+use xla_service::ExecutionContext;
 use xla_service::thunks::{ExecutionBuffers, Thunk};
 
 use super::loaded::LoadedProgram;
@@ -28,6 +28,8 @@ pub(crate) struct LaunchContext<'a> {
     pub thunk: &'a Thunk,
     buffers: &'a ExecutionBuffers,
     pub stream: &'a CudaStream,
+    /// Run of the program.
+    pub run: &'a ExecutionContext<'a>,
     /// Addresses of the sequence's scratch memories, which live until the work is sent.
     scratch: &'a [u64],
     /// Random counter from which the sequence draws, low half first.
@@ -55,11 +57,11 @@ impl<'a> LaunchContext<'a> {
         sequence: &'a CommandSequence,
         thunk: &'a Thunk,
         buffers: &'a ExecutionBuffers,
-        (stream, random): (&'a CudaStream, &RandomState),
+        (stream, run): (&'a CudaStream, &'a ExecutionContext<'a>),
         scratch: &'a [u64],
     ) -> LaunchContext<'a> {
-        let counter = next_rng_counter(sequence, random);
-        LaunchContext { loaded, autotune, sequence, thunk, buffers, stream, scratch, counter }
+        let counter = next_rng_counter(sequence, run.random);
+        LaunchContext { loaded, autotune, sequence, thunk, buffers, stream, run, scratch, counter }
     }
 
     /// Adds a library call, with the commands before and after it.

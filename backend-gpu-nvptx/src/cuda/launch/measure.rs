@@ -13,6 +13,7 @@ use super::context::{LaunchContext, ResolvedCommand};
 use crate::autotune::agreement::{Results, Rounding};
 use crate::autotune::random::random;
 use crate::autotune::{Candidate, Trial};
+use crate::cuda::collective;
 use crate::cuda::memory::CudaMemory;
 use crate::cuda::stream::CudaStream;
 use crate::cuda::stream::clock::TimeMark;
@@ -188,6 +189,8 @@ impl Trial for WorkTrial<'_> {
     fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration> {
         let commands = self.commands(candidate)?;
         // The program's own work would take a share of the device.
+        let run = self.context.run;
+        run.logical_device.map_or(Ok(()), |device| collective::wait(run, device))?;
         self.context.stream.queue().synchronize()?;
         let begin = TimeMark::new(self.stream.queue())?;
         (0..runs).try_for_each(|_| self.send(&commands))?;

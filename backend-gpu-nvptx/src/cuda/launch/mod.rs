@@ -48,7 +48,7 @@ impl DeviceCode for GpuCode {
         let mut resolved = Vec::new();
         // Scratch memory is freed in stream order, after the commands.
         let scratch = OwnMemory::new(&commands.scratch, stream)?;
-        let place = (stream, launch.context.random);
+        let place = (stream, launch.context);
         let autotune = &self.caches.autotune;
         LaunchContext::new(&loaded, autotune, commands, launch.thunk, launch.buffers, place, &scratch.addresses)
             .resolve(&commands.commands, &mut resolved)?;
@@ -59,10 +59,12 @@ impl DeviceCode for GpuCode {
         collective::execute(module, launch)
     }
 
+    fn before_host_wait(&self, context: &ExecutionContext<'_>, device: &LogicalDevice) -> Result<()> {
+        collective::wait(context, device)
+    }
+
     fn finish(&self, context: &ExecutionContext<'_>, device: &LogicalDevice, error: Option<&Error>) -> Result<()> {
-        let stream: &CudaStream = context.stream.downcast()?;
-        let ordinal = stream.queue().context().ordinal();
-        stream.resources().collectives.finish(device.run(), ordinal, context.cancel, error)
+        collective::finish(context, device, error)
     }
 
     fn graphs(&self) -> Option<&dyn GraphCode> {

@@ -104,7 +104,7 @@ impl<'c> GraphRun<'_, 'c> {
                 Some(commands) => {
                     let (own, rest) = scratch.split_at(commands.scratch.len());
                     scratch = rest;
-                    let place = (self.stream, self.context.random);
+                    let place = (self.stream, self.context);
                     LaunchContext::new(self.loaded, self.autotune, commands, thunk, self.buffers, place, own)
                         .resolve(&commands.commands, &mut resolved)?;
                 }

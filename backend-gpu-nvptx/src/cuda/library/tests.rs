@@ -30,7 +30,7 @@ fn bench(call: &LibraryCall) -> Option<&'static Bench> {
     static BENCH: OnceLock<Option<Bench>> = OnceLock::new();
     let told = |error: &Error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default();
     let bench = BENCH.get_or_init(|| {
-        let executor = CudaExecutor::new("gpu", 0, None, None, &Arc::default()).inspect_err(told).ok()?;
+        let executor = CudaExecutor::new("gpu", 0, None, None).inspect_err(told).ok()?;
         let libraries = Libraries::new(executor.context());
         Some(Bench { executor, libraries })
     });

@@ -132,11 +132,11 @@ impl Queue {
         Ok(QueueMark { queue: self.clone(), number, event: Some(event) })
     }
 
-    /// `cuStreamWaitEvent`: makes later work wait for a mark of any queue of this context.
+    /// `cuStreamWaitEvent`: makes later work wait for a mark of any queue of this device.
     pub fn wait_for(&self, mark: &QueueMark) -> Result<()> {
         match &mark.event {
             // Work of one stream is in order anyway.
-            Some(RawEvent(event)) if mark.queue.id != self.id && !mark.queue.is_done(mark.number) => {
+            Some(RawEvent(event)) if !mark.queue.is(self) && !mark.queue.is_done(mark.number) => {
                 // SAFETY: both handles are alive. The driver uses the event's last record at the time of the call, not
                 // later ones.
                 self.context.call("cuStreamWaitEvent", || unsafe { api::cuStreamWaitEvent(self.raw, *event, 0) })
@@ -147,7 +147,7 @@ impl Queue {
 
     /// Makes later work wait for work of other queues.
     pub fn wait_for_work(&self, work: &[(Arc<Queue>, u64)]) -> Result<()> {
-        let mut open = work.iter().filter(|(queue, number)| queue.id != self.id && !queue.is_done(*number));
+        let mut open = work.iter().filter(|(queue, number)| !queue.is(self) && !queue.is_done(*number));
         open.try_for_each(|(queue, _)| self.wait_for(&queue.mark()?))
     }
 
@@ -196,6 +196,11 @@ impl PoolQueue for Arc<Queue> {
 }
 
 impl Queue {
+    /// Whether both are one queue. Ids are unique only among the queues of one platform object.
+    fn is(&self, other: &Queue) -> bool {
+        std::ptr::eq(self, other)
+    }
+
     /// Whether the work up to `number` is known to be done.
     fn is_done(&self, number: u64) -> bool {
         self.done.load(Ordering::Acquire) >= number

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::Once;
 
 use super::cliques::{Call, Pending};
 use super::element::{DataType, ReduceOp};
@@ -14,6 +15,12 @@ use crate::refusal::wrong;
 
 /// Version 2.28.3.
 const VERSION: c_int = 22_803;
+
+// SAFETY: the C library declares it so, and any function that outlives the process may be registered.
+unsafe extern "C" {
+    /// Function of the C library: registers a function that is called when the process ends.
+    safe fn atexit(function: extern "C" fn()) -> c_int;
+}
 
 /// First bytes of a unique id.
 const MAGIC: [u8; 8] = *b"nccl-sim";
@@ -80,6 +87,8 @@ unsafe extern "C" fn ncclCommInitRank(
     id: UniqueId,
     number: c_int,
 ) -> u32 {
+    static REPORTED: Once = Once::new();
+    REPORTED.call_once(|| _ = atexit(group::report_leaks));
     call("ncclCommInitRank", |_| {
         let made = group::join(id.number(), rank(members)?, rank(number)?)?;
         // SAFETY: the API's contract implies that of `put`.

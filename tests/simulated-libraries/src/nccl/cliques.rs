@@ -26,6 +26,8 @@ struct Clique {
     /// Device and thread of each member that has joined.
     members: Vec<Option<(usize, ThreadId)>>,
     exchange: Shared,
+    /// Whether the group in which members joined has failed.
+    has_failed: bool,
     /// Collectives that some members have called, and how many.
     calls: HashMap<u64, (Collective, usize)>,
 }
@@ -84,6 +86,7 @@ impl State {
         let clique = self.cliques.entry(id).or_insert_with(|| Clique {
             members: vec![None; members],
             exchange: Shared::new(members),
+            has_failed: false,
             calls: HashMap::new(),
         });
         if clique.members.len() != members || clique.members[rank].is_some() {
@@ -106,17 +109,41 @@ impl State {
     }
 
     fn member(&self, communicator: u64) -> Nccl<(&Communicator, &Clique)> {
+        let (member, clique) = self.joined(communicator)?;
+        if !self.is_complete(member.clique) {
+            return wrong(Status::INVALID_USAGE, "a communicator is used before all ranks have joined");
+        }
+        Ok((member, clique))
+    }
+
+    /// Returns a member, also if others have not joined.
+    fn joined(&self, communicator: u64) -> Nccl<(&Communicator, &Clique)> {
         let found = self.communicators.get(communicator);
         let member = found.or_else(|sentence| wrong(Status::INVALID_ARGUMENT, sentence))?;
-        match self.cliques.get(&member.clique).filter(|_| self.is_complete(member.clique)) {
+        match self.cliques.get(&member.clique) {
             Some(clique) => Ok((member, clique)),
-            None => wrong(Status::INVALID_USAGE, "a communicator is used before all ranks have joined"),
+            None => wrong(Status::INVALID_ARGUMENT, "a communicator has no clique"),
         }
+    }
+
+    /// Records that the group in which members joined a clique has failed: its communicators must be aborted.
+    pub fn fail(&mut self, id: u64) {
+        if let Some(clique) = self.cliques.get_mut(&id) {
+            clique.has_failed = true;
+        }
+    }
+
+    /// Returns the number of communicators of failed groups that were not aborted.
+    pub fn leaked(&self) -> usize {
+        let has_failed = |communicator: &Communicator| {
+            self.cliques.get(&communicator.clique).is_some_and(|clique| clique.has_failed)
+        };
+        self.communicators.iter().filter(|communicator| has_failed(communicator)).count()
     }
 
     /// Describes a member, for the log.
     pub fn describe(&self, communicator: u64) -> Nccl<String> {
-        let (member, clique) = self.member(communicator)?;
+        let (member, clique) = self.joined(communicator)?;
         Ok(format!("rank {} of {} on device {}", member.rank, clique.members.len(), member.device))
     }
 
@@ -130,7 +157,7 @@ impl State {
 
     /// Ends the work of a communicator, and removes it.
     pub fn abort(&mut self, communicator: u64) -> Nccl {
-        let (member, clique) = self.member(communicator)?;
+        let (member, clique) = self.joined(communicator)?;
         clique.exchange.lock().abort(member.rank);
         let _ = self.communicators.remove(communicator);
         Ok(())
@@ -143,8 +170,13 @@ impl State {
             let sentence = format!("the communicator of rank {} is destroyed before its work is complete", member.rank);
             return wrong(Status::INVALID_USAGE, sentence);
         }
+        let (id, exchange) = (member.clique, clique.exchange.clone());
         let _ = self.communicators.remove(communicator);
-        Ok(())
+        let is_last = self.communicators.iter().all(|other| other.clique != id);
+        match exchange.lock().leftovers().filter(|_| is_last) {
+            Some(leftovers) => wrong(Status::INVALID_USAGE, format!("a clique is destroyed, but {leftovers}")),
+            None => Ok(()),
+        }
     }
 
     /// Checks the arguments of a call.

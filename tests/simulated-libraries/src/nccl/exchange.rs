@@ -1,12 +1,15 @@
 //! Data of one clique: contributions to collectives, and messages between two members.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use simulated_gpu::finding::{Class, Problem};
 use simulated_gpu::machine::Memory;
 
 use super::element::{DataType, ReduceOp};
+
+/// Results of aborted work. Kernels that were sent after it still read them.
+pub(super) const GARBAGE: u8 = 0xa5;
 
 /// Range of device memory: address and number of bytes.
 pub(super) type Range = (u64, usize);
@@ -52,6 +55,8 @@ pub(super) struct Exchange {
     collectives: HashMap<u64, Contributions>,
     /// Messages by sender, receiver and number.
     messages: HashMap<(usize, usize, u64), Vec<u8>>,
+    /// Receives that have begun and whose senders have not left, by sender, receiver and number.
+    receives: HashSet<(usize, usize, u64)>,
     /// Number of submitted calls of each member that are not complete.
     pub pending: Vec<usize>,
 }
@@ -75,6 +80,7 @@ impl Shared {
             aborted: vec![false; members],
             collectives: HashMap::new(),
             messages: HashMap::new(),
+            receives: HashSet::new(),
             pending: vec![0; members],
         })))
     }
@@ -102,10 +108,21 @@ impl Exchange {
                 Step::Send { number, peer, from } => {
                     self.messages.insert((rank, peer, number), read(memory, from)?);
                 }
-                Step::Receive { .. } | Step::Stuck => {}
+                Step::Receive { number, peer, .. } => {
+                    self.receives.insert((peer, rank, number));
+                }
+                Step::Stuck => {}
             }
         }
         Ok(())
+    }
+
+    /// Describes data that members have sent and others have not used, or receives without a message.
+    pub fn leftovers(&self) -> Option<String> {
+        let (collectives, messages) = (self.collectives.len(), self.messages.len());
+        let receives = self.receives.len();
+        let any = collectives + messages + receives > 0 && !self.aborted.contains(&true);
+        any.then(|| format!("{collectives} collectives, {messages} messages and {receives} receives are incomplete"))
     }
 
     /// Whether the others have contributed all that a member's steps need, or the member has stopped waiting.
@@ -118,7 +135,8 @@ impl Exchange {
             Step::Collective { number, .. } => {
                 self.collectives.get(number).is_some_and(|found| found.all.iter().all(Option::is_some))
             }
-            Step::Send { .. } => true,
+            // NCCL copies to the receiver, so a send ends only after the receive has begun.
+            Step::Send { number, peer, .. } => self.receives.contains(&(rank, *peer, *number)),
             Step::Receive { number, peer, .. } => self.messages.contains_key(&(*peer, rank, *number)),
             Step::Stuck => false,
         }
@@ -133,7 +151,7 @@ impl Exchange {
                     if bytes == 0 {
                         Ok(())
                     } else {
-                        memory.forget(address, bytes)
+                        memory.fill(address, GARBAGE, bytes)
                     }
                 }
                 Step::Send { .. } | Step::Stuck => Ok(()),
@@ -160,7 +178,10 @@ impl Exchange {
                     }
                     write(memory, to, &message)?;
                 }
-                Step::Send { .. } | Step::Stuck => {}
+                Step::Send { number, peer, .. } => {
+                    self.receives.remove(&(rank, peer, number));
+                }
+                Step::Stuck => {}
             }
         }
         Ok(())

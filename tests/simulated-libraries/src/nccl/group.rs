@@ -83,6 +83,7 @@ pub(super) fn end() -> Nccl {
         return wrong(Status::INVALID_USAGE, "ncclGroupEnd without ncclGroupStart");
     };
     if let Some(status) = failed {
+        joins.into_iter().for_each(|id| state().fail(id));
         return none(status);
     }
     joins.into_iter().try_for_each(await_members)?;
@@ -111,6 +112,15 @@ fn await_members(id: u64) -> Nccl {
         state = JOINED.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
     }
     Ok(())
+}
+
+/// Reports communicators of failed groups that were not aborted, when the process ends.
+pub(super) extern "C" fn report_leaks() {
+    // Another thread may end with the lock.
+    let leaked = STATE.try_lock().map_or(0, |state| state.leaked());
+    if leaked > 0 {
+        tell(&format!("misuse of NCCL: {leaked} communicators of a group that failed were not aborted"));
+    }
 }
 
 /// Checks a call, and submits it or adds it to the group.

@@ -6,7 +6,7 @@ use half::f16;
 
 use super::cliques::State;
 use super::element::{DataType, ReduceOp};
-use super::exchange::{Collective, Kind, Shared, Step};
+use super::exchange::{Collective, GARBAGE, Kind, Shared, Step};
 use super::options::{Failure, Options};
 use super::{Nccl, Status};
 use simulated_gpu::machine::Memory;
@@ -82,11 +82,42 @@ fn messages_have_one_size_and_aborted_members_do_not_wait() {
     shared.lock().abort(1);
     assert!(shared.lock().is_open(1, &receive));
     shared.lock().leave(1, &receive, &mut memory).unwrap();
-    assert!(memory.read(address, 8).is_err(), "the results of aborted work are unspecified");
+    assert_eq!(memory.read(address, 8).unwrap(), [GARBAGE; 8], "the results of aborted work are unspecified");
     memory.write(address, &[7; 8]).unwrap();
     let send = [Step::Send { number: 1, peer: 1, from: (address, 4) }];
     shared.lock().enter(0, &send, &mut memory).unwrap();
     assert!(shared.lock().leave(1, &receive, &mut memory).unwrap_err().message.contains("rank 0 sends 4"));
+}
+
+#[test]
+fn sends_wait_for_receives_and_leftovers_are_reported() {
+    let (shared, mut memory) = (Shared::new(2), Memory::new(1 << 20, true));
+    let address = memory.allocate(8).unwrap();
+    memory.write(address, &[7; 8]).unwrap();
+    let send = [Step::Send { number: 1, peer: 1, from: (address, 8) }];
+    let receive = [Step::Receive { number: 1, peer: 0, to: (address, 8) }];
+    shared.lock().pending = vec![1; 2];
+    shared.lock().enter(0, &send, &mut memory).unwrap();
+    assert!(!shared.lock().is_open(0, &send), "the receive has not begun");
+    assert!(shared.lock().leftovers().unwrap().contains("1 messages"));
+    shared.lock().enter(1, &receive, &mut memory).unwrap();
+    assert!(shared.lock().is_open(0, &send) && shared.lock().is_open(1, &receive));
+    shared.lock().leave(0, &send, &mut memory).unwrap();
+    assert!(shared.lock().is_open(1, &receive));
+    shared.lock().leave(1, &receive, &mut memory).unwrap();
+    assert_eq!(shared.lock().leftovers(), None);
+}
+
+#[test]
+fn failed_groups_leak_communicators_until_they_are_aborted() {
+    let mut state = State::new();
+    let id = state.issue();
+    let first = state.join(id, 2, 0, Some(0)).unwrap();
+    assert_eq!(state.leaked(), 0);
+    state.fail(id);
+    assert_eq!(state.leaked(), 1);
+    state.abort(first).unwrap();
+    assert_eq!(state.leaked(), 0);
 }
 
 #[test]
