@@ -189,24 +189,28 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
 
 /// Runs this command again in a child process, and reports a crash of that process.
 fn in_child() -> Outcome {
-    let failed = |error: io::Error| {
-        let message = format!("cannot start the process that generates code: {error}");
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Error::failed_precondition(message),
-            _ => Error::resource_exhausted(message),
-        }
-    };
-    let this = std::env::current_exe().map_err(failed)?;
+    let this = std::env::current_exe().map_err(|error| not_started(&error))?;
     let status = std::process::Command::new(this)
         .args(std::env::args_os().skip(1))
         .arg(format!("--in-this-process={}", std::process::id()))
         .status();
-    let status = status.map_err(failed)?;
+    let status = status.map_err(|error| not_started(&error))?;
     match status.code() {
         Some(0) => Ok(()),
         // The child process has reported the error.
         Some(code) => std::process::exit(code),
         None => Err(Error::internal(format!("LLVM crashed on this target or program ({status})")).into()),
+    }
+}
+
+/// Returns the error of a child process that cannot be started.
+fn not_started(error: &io::Error) -> Error {
+    let message = format!("cannot start the process that generates code: {error}");
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Error::failed_precondition(message),
+        // No more processes, or no memory for one.
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Error::resource_exhausted(message),
+        _ => Error::internal(message),
     }
 }
 
@@ -217,4 +221,24 @@ fn write(directory: &Path, files: &[AotFile]) -> Result<()> {
         Error::failed_precondition(message).with_source(error)
     })?;
     write_files(files.iter().map(|file| (directory.join(&file.name), &file.bytes[..])))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_processes_or_memory_is_resource_exhaustion() {
+        let kind = |code: i32| not_started(&io::Error::from_raw_os_error(code));
+        for code in [libc::EAGAIN, libc::ENOMEM] {
+            assert!(matches!(kind(code), Error::ResourceExhausted(_)), "{:?}", kind(code));
+        }
+        for code in [libc::ENOENT, libc::EACCES] {
+            assert!(matches!(kind(code), Error::FailedPrecondition(_)), "{:?}", kind(code));
+        }
+        // Too long a list of arguments, too many open files, an error of the disk.
+        for code in [libc::E2BIG, libc::EMFILE, libc::EIO] {
+            assert!(matches!(kind(code), Error::Internal(_)), "{:?}", kind(code));
+        }
+    }
 }
