@@ -265,7 +265,7 @@ impl Transport for Mpi {
 }
 
 impl Drop for Mpi {
-    /// Waits for sends up to [`LAST_SENDS`], then ends the thread. A method of the inbox that runs on this thread may
+    /// Waits for sends up to `LAST_SENDS`, then ends the thread. A method of the inbox that runs on this thread may
     /// drop the transport.
     fn drop(&mut self) {
         if !is_own_process() {
