@@ -210,8 +210,20 @@ fn not_started(error: &io::Error) -> Error {
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Error::failed_precondition(message),
         // No more processes, or no memory for one.
         io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Error::resource_exhausted(message),
+        _ if has_too_many_files(error) => Error::resource_exhausted(message),
         _ => Error::internal(message),
     }
+}
+
+/// Whether the process, or the machine, has no file descriptors left. [`io::ErrorKind`] has no such kind.
+#[cfg(unix)]
+fn has_too_many_files(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+#[cfg(not(unix))]
+fn has_too_many_files(_: &io::Error) -> bool {
+    false
 }
 
 /// Writes either all files or none.
@@ -228,16 +240,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_lack_of_processes_or_memory_is_resource_exhaustion() {
+    fn only_a_lack_of_processes_memory_or_files_is_resource_exhaustion() {
         let kind = |code: i32| not_started(&io::Error::from_raw_os_error(code));
-        for code in [libc::EAGAIN, libc::ENOMEM] {
+        for code in [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE] {
             assert!(matches!(kind(code), Error::ResourceExhausted(_)), "{:?}", kind(code));
         }
         for code in [libc::ENOENT, libc::EACCES] {
             assert!(matches!(kind(code), Error::FailedPrecondition(_)), "{:?}", kind(code));
         }
-        // Too long a list of arguments, too many open files, an error of the disk.
-        for code in [libc::E2BIG, libc::EMFILE, libc::EIO] {
+        // Too long a list of arguments, an error of the disk.
+        for code in [libc::E2BIG, libc::EIO] {
             assert!(matches!(kind(code), Error::Internal(_)), "{:?}", kind(code));
         }
     }

@@ -2,11 +2,12 @@
 #![expect(unsafe_code, reason = "NCCL is a C library")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use cudarc::driver::sys::CUstream;
 use xla_hlo::{Error, Result};
 
+use super::lock::lock;
 use super::progress::Progress;
 use crate::cuda::api::nccl::{self as api, ncclComm_t, ncclResult_t as Status, ncclUniqueId};
 use crate::cuda::context::Context;
@@ -130,7 +131,7 @@ impl Communicators {
 
     /// Adds work that was sent, for aborts.
     pub fn add_work(&self, work: &Arc<Progress>) {
-        let mut all = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.work);
         all.retain(|work| work.strong_count() > 0);
         all.push(Arc::downgrade(work));
     }
@@ -169,7 +170,7 @@ impl Communicators {
         if handles.is_empty() {
             return;
         }
-        let work = std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner));
+        let work = std::mem::take(&mut *lock(&self.work));
         work.iter().filter_map(Weak::upgrade).for_each(|work| work.record_complete());
         self.aborted.get_or_init(|| why.again());
         for (handle, context) in created(&mut handles, &self.contexts) {
@@ -185,7 +186,7 @@ impl Communicators {
     }
 
     fn handles(&self) -> MutexGuard<'_, Vec<Handle>> {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.handles)
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn plan(spec: &Arc<CollectiveSpec>) -> Result<Plan, Declined> {
 }
 
 impl fmt::Display for Plan {
-    /// Writes the name of the function in NVIDIA's library, with combiner and type: `ncclAllReduce sum of f32`.
+    /// Writes the name of the function in NVIDIA's library, with combiner and type: `ncclAllReduce Sum of f32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let function = match self.spec.operation() {
             Operation::AllReduce(_) => "ncclAllReduce",
