@@ -21,7 +21,7 @@ mod run;
 
 use build::{Tree, has_cargo_mutants};
 use list::{Choice, Mutant};
-use report::{Settled, report, write_missed};
+use report::{Settled, report, write_missed, write_unreached};
 use run::{Program, Tests};
 
 use crate::{finish, packages};
@@ -46,7 +46,8 @@ tests of its crate, and then, if it survives them, the tests of the backends and
                 and tests that take longer are left out
   --limit P     fail if more than P percent survive (default 5)
 
-target/mutants has the results: missed.txt lists the survivors. Mutants that caught.txt and rejected.txt list are not tried again
+target/mutants has the results: missed.txt lists the survivors, and unreached.txt all mutants of the chosen files that no test of
+their crates reaches, whether in the sample or not. Mutants that caught.txt and rejected.txt list are not tried again
 while their file has the same text. The sources are copied, not changed in place. One build holds all mutants of the chosen files,
 so other samples of them need no other build; tests are run again without a mutant only when their program or data change.
 ";
@@ -81,15 +82,19 @@ pub fn run(mut args: Arguments) -> Result<()> {
         tree.rejected,
         mutants.len() - tree.made.len() - tree.rejected
     );
-    let made: Vec<&Mutant> = mutants.iter().filter(|m| m.is_chosen && tree.made.contains(&m.id)).collect();
+    let built: Vec<&Mutant> = mutants.iter().filter(|mutant| tree.made.contains(&mutant.id)).collect();
+    let made: Vec<&Mutant> = built.iter().copied().filter(|mutant| mutant.is_chosen).collect();
     let mut survivors = made.clone();
     if !wide {
         let programs = tree.tests(&made.iter().map(|mutant| mutant.package()).collect())?;
-        survivors = survive(&folder, &tree, &survivors, programs, time)?;
+        let tests = Tests::record(&tree.root, &folder, programs, time)?;
+        write_unreached(&folder, &tests.unreached(&built))?;
+        survivors = survive(&folder, tests, &survivors, time)?;
     }
     if !quick && !survivors.is_empty() {
         for programs in by_folder(tree.tests(&BTreeSet::from(WIDE))?) {
-            survivors = survive(&folder, &tree, &survivors, programs, time)?;
+            let tests = Tests::record(&tree.root, &folder, programs, time)?;
+            survivors = survive(&folder, tests, &survivors, time)?;
         }
     }
     report(&folder, &made, &survivors, limit)
@@ -103,16 +108,9 @@ fn by_folder(programs: Vec<Program>) -> Vec<Vec<Program>> {
     folders.into_values().collect()
 }
 
-/// Returns the mutants that the tests of programs do not notice in a time.
-fn survive<'m>(
-    folder: &Path,
-    tree: &Tree,
-    mutants: &[&'m Mutant],
-    programs: Vec<Program>,
-    time: Duration,
-) -> Result<Vec<&'m Mutant>> {
+/// Returns the mutants that the tests do not notice in a time.
+fn survive<'m>(folder: &Path, mut tests: Tests, mutants: &[&'m Mutant], time: Duration) -> Result<Vec<&'m Mutant>> {
     let mut caught = Settled::caught(folder);
-    let mut tests = Tests::record(&tree.root, folder, programs, time)?;
     let mut survivors = Vec::new();
     for (done, mutant) in mutants.iter().enumerate() {
         if done % 100 == 0 {

@@ -59,8 +59,17 @@ impl Settled {
 
 /// Writes the names of the survivors, also while mutants are left to run.
 pub fn write_missed(folder: &Path, survivors: &[&Mutant]) -> Result<()> {
-    let names: Vec<&str> = survivors.iter().map(|mutant| mutant.name.as_str()).collect();
-    Ok(fs::write(folder.join("missed.txt"), names.join("\n") + "\n")?)
+    write_names(&folder.join("missed.txt"), survivors)
+}
+
+/// Writes the names of the mutants that no test reaches.
+pub fn write_unreached(folder: &Path, mutants: &[&Mutant]) -> Result<()> {
+    write_names(&folder.join("unreached.txt"), mutants)
+}
+
+fn write_names(path: &Path, mutants: &[&Mutant]) -> Result<()> {
+    let names: Vec<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+    Ok(fs::write(path, names.join("\n") + "\n")?)
 }
 
 /// Prints the share of survivors of each folder and their names, and fails when it is above the limit.

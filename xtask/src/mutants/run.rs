@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::list::Mutant;
 use super::record::{Outcome, Record, Records};
 use crate::shell::output;
 
@@ -159,6 +160,11 @@ impl Tests {
             true => Outcome::Fails,
         };
         Ok(Record { time, outcome })
+    }
+
+    /// Returns the mutants that no test reaches.
+    pub fn unreached<'m>(&self, mutants: &[&'m Mutant]) -> Vec<&'m Mutant> {
+        mutants.iter().copied().filter(|mutant| !self.reached.contains_key(&mutant.id)).collect()
     }
 
     /// Whether a test notices a mutant. The tests that reach it run in groups of doubling size, as far as they fit into
