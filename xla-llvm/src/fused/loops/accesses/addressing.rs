@@ -8,8 +8,8 @@ use crate::fused::loops::accesses::guards::Guards;
 use crate::fused::loops::affine::{AffineExpr, Index, SymbolId, Symbols};
 
 impl<'m> Addressing<'m> for Accesses<'_, 'm> {
-    /// Number of lanes of the condition's mask.
-    type Condition = u32;
+    /// The analysis needs to know only that there is a condition.
+    type Condition = ();
 
     fn graph(&self) -> &'m Computation {
         self.graph
@@ -39,17 +39,16 @@ impl<'m> Addressing<'m> for Accesses<'_, 'm> {
         Ok((self.computed(extent, from), self.computed(Some(by as u64), from)))
     }
 
-    fn require_in(&mut self, conditions: &mut Option<u32>, expr: &AffineExpr, _: Interval) -> Result<()> {
+    fn require_in(&mut self, conditions: &mut Option<()>, expr: &AffineExpr, _: Interval) -> Result<()> {
         self.number_of(expr);
-        *conditions = (*conditions).max(Some(self.width(std::slice::from_ref(expr))));
+        *conditions = Some(());
         Ok(())
     }
 
-    fn on_grid(&mut self, conditions: &mut Option<u32>, expr: &AffineExpr, _: i64, size: usize) -> Result<AffineExpr> {
+    fn on_grid(&mut self, conditions: &mut Option<()>, expr: &AffineExpr, _: i64, size: usize) -> Result<AffineExpr> {
         self.number_of(expr);
-        let from = std::slice::from_ref(expr);
-        *conditions = (*conditions).max(Some(self.width(from)));
-        Ok(self.computed(Some(size as u64), from))
+        *conditions = Some(());
+        Ok(self.computed(Some(size as u64), std::slice::from_ref(expr)))
     }
 
     fn loaded_coordinate(&mut self, id: InstrId, index: &Index, room: u64) -> Result<AffineExpr> {

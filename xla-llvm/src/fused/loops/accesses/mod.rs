@@ -116,20 +116,16 @@ impl<'a, 'm> Accesses<'a, 'm> {
 
     /// Visits the element of an instruction at an index.
     pub fn element(&mut self, id: InstrId, index: &Index) -> Result<()> {
-        if self.guards.condition.is_some() && is_single(self.graph, id) {
+        if self.guards.is_masked && is_single(self.graph, id) {
             // All users in a branch share the only element, whatever their conditions.
             let rank = self.graph[id].shape().expect_array()?.rank();
-            let guards = Guards { condition: None, ..self.guards };
-            return self.under(guards, |s| s.element(id, &vec![AffineExpr::default(); rank]));
+            return self.under(self.guards.without_mask(), |s| s.element(id, &vec![AffineExpr::default(); rank]));
         }
-        let guards = self.guards.for_width(self.width(index));
-        self.under(guards, |s| {
-            if !s.visited.insert((id, index.clone(), s.guards.is_empty())) || s.kept(id, index)? {
-                return Ok(());
-            }
-            s.compute(id, index)?;
-            s.keep(id, index)
-        })
+        if !self.visited.insert((id, index.clone(), self.guards.is_empty())) || self.kept(id, index)? {
+            return Ok(());
+        }
+        self.compute(id, index)?;
+        self.keep(id, index)
     }
 
     /// Visits the load of a value that an earlier loop over the row keeps, if one does.
@@ -212,8 +208,8 @@ impl<'a, 'm> Accesses<'a, 'm> {
         }
     }
 
-    fn guarded(&mut self, id: InstrId, index: &Index, condition: Option<u32>) -> Result<()> {
-        self.under(self.guards.and(condition), |s| s.element(id, index))
+    fn guarded(&mut self, id: InstrId, index: &Index, condition: Option<()>) -> Result<()> {
+        self.under(self.guards.and(condition.is_some()), |s| s.element(id, index))
     }
 }
 

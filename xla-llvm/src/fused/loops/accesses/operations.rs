@@ -9,6 +9,7 @@ use crate::fused::core::convolution::{ConvolutionLoops, input_index, kernel_inde
 use crate::fused::core::reduce::{DotLoops, ReduceLoops, operand_indices, reduce_lanes};
 use crate::fused::core::window::{Fit, WindowPlace, window_fit};
 use crate::fused::loops::accesses::Accesses;
+use crate::fused::loops::accesses::guards::Guards;
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol};
 use crate::fused::tuning::threads;
 
@@ -40,8 +41,8 @@ impl<'m> Accesses<'_, 'm> {
         if is_by_branch(parts, lanes, most_selected) {
             self.number_of(coordinate);
             let (lower, upper) = parts.split_at(parts.len() / 2);
-            let guards = self.guards.in_branch(lanes);
-            return [lower, upper].into_iter().try_for_each(|side| self.under(guards, |s| s.among(side, place, index)));
+            let mut sides = [lower, upper].into_iter();
+            return sides.try_for_each(|side| self.under(Guards::BRANCH, |s| s.among(side, place, index)));
         }
         for part in parts {
             let mut condition = None;
