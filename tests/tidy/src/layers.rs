@@ -15,8 +15,8 @@ const GUARDED: &[(&str, &[&str])] = &[
 /// The crates of the workspace that a crate may depend on; `None` for a crate that is not in the picture.
 fn below(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
-        "xla-hlo" | "simulated-gpu" | "sass-model" | "tidy" | "new-backend" => &[],
-        "xtask" => &["sass-model", "tidy", "new-backend"],
+        "xla-hlo" | "simulated-gpu" | "sass-model" | "tidy" | "mutants" | "new-backend" => &[],
+        "xtask" => &["sass-model", "tidy", "mutants", "new-backend"],
         "simulated-libraries" => &["simulated-gpu"],
         "xla-passes" | "xla-stablehlo" => &["xla-hlo"],
         "xla-service" => &["xla-hlo", "xla-passes"],

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use mutants::{Branch, Mutant, rewrite, support};
 use serde_json::Value;
 
-use super::list::Mutant;
 use super::report::Settled;
-use super::rewrite::{Branch, rewrite, support};
 use super::run::{Kind, Program};
 use crate::shell::{capture, cargo, output, program, root};
 

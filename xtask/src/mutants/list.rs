@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use mutants::Mutant;
 use serde_json::Value;
 
 use crate::shell::{cargo, output};
@@ -16,33 +17,6 @@ pub struct Choice {
     pub number: Option<usize>,
     /// Files and folders.
     pub files: Vec<String>,
-}
-
-/// A line and a column, both from 1.
-pub type Place = (usize, usize);
-
-/// One change of the sources.
-pub struct Mutant {
-    /// Number of the mutant in this run, from 1.
-    pub id: u32,
-    /// File, relative to the root.
-    pub file: String,
-    /// Line, column and description.
-    pub name: String,
-    pub genre: String,
-    /// Text in place of the replaced one.
-    pub replacement: String,
-    /// First character of the replaced text.
-    pub start: Place,
-    /// Whether the mutant is in the sample: the others are built, so that one build serves all samples.
-    pub is_chosen: bool,
-}
-
-impl Mutant {
-    /// Package whose sources the mutant changes: the first folder of its file.
-    pub fn package(&self) -> &str {
-        self.file.split('/').next().unwrap_or_default()
-    }
 }
 
 /// Lists all mutants of the chosen files, and marks the sampled ones.

@@ -9,18 +9,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use mutants::Mutant;
 use pico_args::Arguments;
 
 mod build;
 mod list;
-mod places;
 mod record;
 mod report;
-mod rewrite;
 mod run;
 
 use build::{Tree, has_cargo_mutants};
-use list::{Choice, Mutant};
+use list::Choice;
 use report::{Settled, report, write_missed, write_unreached};
 use run::{Program, Tests};
 

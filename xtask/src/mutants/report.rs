@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use mutants::Mutant;
 
-use super::list::Mutant;
 use crate::shell::root;
 
 /// Mutants that runs have settled, by the text of their file: a list that later runs read.

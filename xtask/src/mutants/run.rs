@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use mutants::Mutant;
 
-use super::list::Mutant;
 use super::record::{Outcome, Record, Records};
 use crate::shell::output;
 

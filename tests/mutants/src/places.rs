@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Block, Expr};
 
-use super::list::{Mutant, Place};
+use crate::{Mutant, Place};
 
 /// A part of the source with mutants.
 pub enum Change<'m> {
@@ -30,7 +30,7 @@ impl Change<'_> {
         }
     }
 
-    /// Source range in which a compile error is attributed to the mutant.
+    /// Source range whose compile errors belong to the mutant.
     pub fn around(&self) -> Range<usize> {
         match self {
             Change::Expression { range, .. } => range.clone(),

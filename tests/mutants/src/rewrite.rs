@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 
-use super::list::{Mutant, Place};
-use super::places::{Change, find};
+use crate::places::{Change, find};
+use crate::{Mutant, Place};
 
 /// Text of a file with its mutants.
 pub struct Rewritten {
