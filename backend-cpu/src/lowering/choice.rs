@@ -2,6 +2,8 @@
 
 use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op};
 use xla_hlo::{ArrayShape, Module};
+use xla_llvm::fused::has_dot_instruction;
+use xla_llvm::target::Target;
 use xla_service::thunks::LoweringContext;
 
 /// Row length in elements above which the library sorts a row with several threads.
@@ -30,6 +32,22 @@ pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, thr
         Op::Fusion(fusion) if fusion.kind == FusionKind::Output => finishes_hard_to_pack(module, cx, fusion),
         _ => false,
     }
+}
+
+/// Whether the operation is a matmul whose kernel uses a dot-product instruction of the target. The library converts
+/// operands to wider types.
+pub(super) fn multiplies_groups(
+    module: &Module,
+    cx: &LoweringContext<'_>,
+    target: &Target,
+    flush_denormals: bool,
+) -> bool {
+    let Op::Dot(op) = cx.instruction().op() else { return false };
+    let [left, right] = cx.operands else { return false };
+    let is_matrix = |shape: &ArrayShape, free: &[usize]| free.iter().any(|&dim| shape.dims()[dim] > 1);
+    is_matrix(&left.shape, &op.dims.lhs(left.shape.rank()).free)
+        && is_matrix(&right.shape, &op.dims.rhs(right.shape.rank()).free)
+        && has_dot_instruction(&module[cx.computation], cx.instruction, target, flush_denormals)
 }
 
 /// Whether the rows along a dimension are numerous or short enough that one thread per row is sufficient.

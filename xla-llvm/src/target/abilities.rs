@@ -3,6 +3,7 @@
 use inkwell::memory_buffer::MemoryBuffer;
 use xla_hlo::{Error, Result};
 
+use super::dots::DotAbilities;
 use super::machine::Generator;
 use super::triple::family;
 use crate::diagnostics::DiagnosticContext;
@@ -26,6 +27,8 @@ pub struct Abilities {
     pub high_product: bool,
     /// Whether the target has AVX-512F.
     pub avx512: bool,
+    /// Dot-product instructions.
+    pub dots: DotAbilities,
 }
 
 /// Abilities in one floating-point type.
@@ -47,10 +50,12 @@ const SCALAR: Abilities = Abilities {
     masked_memory: true,
     high_product: true,
     avx512: false,
+    dots: DotAbilities { bf16: false, bytes: false },
 };
 
 /// Compiles small functions for the target and examines the assembly. This is the most reliable test whether an
-/// operation is a single instruction, for any combination of CPU name and features.
+/// operation is a single instruction, for any combination of CPU name and features. Dot-product instructions are not
+/// probed, since LLVM cannot select their intrinsics for other targets.
 pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
         return Ok(SCALAR);
@@ -86,6 +91,7 @@ impl Assembly<'_> {
             masked_memory: !self.branches(),
             high_product: !self.calls(&["__multi3"]),
             avx512: self.has(|word| word.starts_with("%zmm")),
+            dots: DotAbilities::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use xla_hlo::{ElementType, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::contraction::batch_matmul::BatchMatmul;
+use crate::fused::contraction::groups::Groups;
 use crate::fused::core::convolution::zero;
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
@@ -23,7 +24,8 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         let (width, k) = (tiles.k_lanes, tiles.sums.extent);
         let count = (tiles.rows * tiles.lanes) as usize;
         let types = vec![ty; count];
-        let zeros = vec![zero(s.emitter, ty).splat(width as u32); count];
+        let lanes = width / tiles.groups.map_or(1, Groups::size);
+        let zeros = vec![zero(s.emitter, ty).splat(lanes as u32); count];
         let raws = s.nested(&[k / width], 1, &mut Vec::new(), raws_of(&zeros), &mut |s, turn, carried| {
             let totals = values_of(s, &types, carried);
             let first = turn.first().cloned().unwrap_or_default().scaled(width as i64);
@@ -54,11 +56,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         let columns = self.lanes_of_k(s, 1, (column, tiles.lanes), &sums, mask)?;
         let rows = self.lanes_of_k(s, 0, (row, tiles.rows), &sums, mask)?;
         let pairs = rows.iter().flat_map(|&row| columns.iter().map(move |&column| (row, column)));
-        let add = |((row, column), &total)| {
-            let product = elemental::binary(s.emitter, BinaryOp::Multiply, row, column)?;
-            elemental::binary(s.emitter, BinaryOp::Add, total, product)
-        };
-        pairs.zip(totals).map(add).collect()
+        pairs.zip(totals).map(|((row, column), &total)| self.add_products(s.emitter, total, [row, column])).collect()
     }
 
     /// Loads neighbours along K for several rows or columns.
@@ -72,10 +70,15 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let (near, step) = self.strip(s, which, free, sums)?;
         let width = self.tiles.k_lanes as u32;
-        let none = zero(s.emitter, self.matmul.accumulator_type).splat(width);
         let value = |number: i64| {
-            let value = self.computed(s, near.load(s, number * step, width))?;
-            Ok(mask.map_or(value, |mask| elemental::select_lanes(mask, value, none)))
+            let value = near.load(s, number * step, width);
+            let value = if self.tiles.groups.is_some() { value } else { self.computed(s, value)? };
+            let none = zero(s.emitter, value.element_type()).splat(width);
+            let value = mask.map_or(value, |mask| elemental::select_lanes(mask, value, none));
+            match self.tiles.groups {
+                Some(groups) => Ok(Value::new(self.packed_type(), groups.instruction.joined(which, value)?)),
+                None => Ok(value),
+            }
         };
         (0..count as i64).map(value).collect()
     }
