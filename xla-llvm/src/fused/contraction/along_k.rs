@@ -22,7 +22,9 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
         let (width, k) = (tiles.k_lanes, tiles.sums.extent);
-        let count = (tiles.rows * tiles.lanes) as usize;
+        // The offset of rows is a further row, whose sums are subtracted from those of all others.
+        let offsets_rows = tiles.groups.is_some_and(|groups| groups.instruction.offsets_rows());
+        let count = ((tiles.rows + u64::from(offsets_rows)) * tiles.lanes) as usize;
         let types = vec![ty; count];
         let lanes = width / tiles.groups.map_or(1, Groups::size);
         let zeros = vec![zero(s.emitter, ty).splat(lanes as u32); count];
@@ -40,6 +42,12 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
             let first = AffineExpr::constant((k - width) as i64);
             totals = self.products(s, [row, column, &first], Some(new), &totals)?;
         }
+        if offsets_rows {
+            let offsets = totals.split_off((tiles.rows * tiles.lanes) as usize);
+            for (total, &offset) in totals.iter_mut().zip(offsets.iter().cycle()) {
+                *total = elemental::binary(s.emitter, BinaryOp::Subtract, *total, offset)?;
+            }
+        }
         totals.chunks(tiles.lanes as usize).map(|row| lane_sums(s, ty, row)).collect()
     }
 
@@ -54,7 +62,12 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         let tiles = self.tiles;
         let sums = [first.clone()];
         let columns = self.lanes_of_k(s, 1, (column, tiles.lanes), &sums, mask)?;
-        let rows = self.lanes_of_k(s, 0, (row, tiles.rows), &sums, mask)?;
+        let mut rows = self.lanes_of_k(s, 0, (row, tiles.rows), &sums, mask)?;
+        if let Some(groups) = tiles.groups.filter(|groups| groups.instruction.offsets_rows())
+            && let Some(column) = columns.first()
+        {
+            rows.push(Value::new(column.element_type(), groups.instruction.row_offset(column.lanes())));
+        }
         let pairs = rows.iter().flat_map(|&row| columns.iter().map(move |&column| (row, column)));
         pairs.zip(totals).map(|((row, column), &total)| self.add_products(s.emitter, total, [row, column])).collect()
     }

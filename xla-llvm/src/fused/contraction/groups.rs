@@ -83,7 +83,12 @@ impl DotInstruction {
 
     /// Adds the offset of the rows, -128 or 128, times the sum of each column's group to totals.
     pub fn add_offset<'e, 'ctx>(self, total: Value<'e, 'ctx>, column: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
-        self.add(total, column.int(OFFSET), column)
+        self.add(total, self.row_offset(column), column)
+    }
+
+    /// Returns groups of the offset of the rows, as many as `alike` has lanes.
+    pub fn row_offset<'e, 'ctx>(self, alike: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        alike.int(OFFSET)
     }
 
     /// Returns an operand's elements as groups: joins neighbouring lanes.

@@ -415,20 +415,21 @@ fn tile_along_k(
     let carrier = k.carrier(&arrays.symbols[3])?;
     let lies_along_k = k.outer.is_empty() && at.iter().all(|at| at.coefficient(carrier) == 1);
     let k_lanes = u64::from(target.lanes(8 * ty.byte_width() as u32)) * groups.map_or(1, Groups::size);
-    if groups.is_some_and(|groups| groups.instruction.offsets_rows()) {
-        return None;
-    }
+    let offsets_rows = groups.is_some_and(|groups| groups.instruction.offsets_rows());
     if ty.is_complex() || !lies_along_k || k_lanes == 1 || k.extent < LEAST_K_VECTORS * k_lanes {
         return None;
     }
     let lanes = within(k_lanes.min(COLUMNS_ALONG_K), columns);
     let steps = k.extent / groups.map_or(1, Groups::size);
     // One register holds a row's element, the others those of all columns.
-    let most = (u64::from(target.abilities().registers).checked_sub(lanes + 1)? / lanes).max(1);
+    let most = u64::from(target.abilities().registers).checked_sub(lanes + 1)? / lanes;
+    let most = most.saturating_sub(u64::from(offsets_rows)).max(1);
     // Narrow elements are converted for each tile; with several tiles, packing is better.
     let pays = match matmul.bytes {
         bytes if bytes == [groups.map_or(ty.byte_width() as u64, |groups| 4 / groups.size()); 2] => {
-            rows * REDUCING <= steps
+            // The sums of the rows' offset are reduced, too, and computed again for each tile.
+            let cost = if offsets_rows { 2 * REDUCING } else { REDUCING };
+            rows * cost <= steps
         }
         _ if groups.is_some() => false,
         bytes => bytes == [2; 2] && ty == ElementType::F32 && rows <= most,
