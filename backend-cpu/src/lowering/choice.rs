@@ -19,6 +19,10 @@ const SMALL_MATMUL: usize = 1 << 21;
 /// measured shapes, with a margin: the smallest convolution with a faster library call had 117,600.
 const SMALL_CONVOLUTION: usize = 1 << 16;
 
+/// Number of input channels and of output features from which on kernels with a dot-product instruction were faster than
+/// the library in all measured convolutions.
+const GROUPED_CHANNELS: usize = 32;
+
 /// Whether a kernel computes the operation faster than the library, with this number of threads.
 pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, threads: usize) -> bool {
     match cx.instruction().op() {
@@ -34,20 +38,37 @@ pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, thr
     }
 }
 
-/// Whether the operation is a matmul whose kernel uses a dot-product instruction of the target. The library converts
-/// operands to wider types.
+/// Whether the operation is a matmul or convolution whose kernel uses a dot-product instruction of the target and packs
+/// operands fast. The library converts operands to wider types.
 pub(super) fn multiplies_groups(
     module: &Module,
     cx: &LoweringContext<'_>,
     target: &Target,
     flush_denormals: bool,
 ) -> bool {
-    let Op::Dot(op) = cx.instruction().op() else { return false };
     let [left, right] = cx.operands else { return false };
-    let is_matrix = |shape: &ArrayShape, free: &[usize]| free.iter().any(|&dim| shape.dims()[dim] > 1);
-    is_matrix(&left.shape, &op.dims.lhs(left.shape.rank()).free)
-        && is_matrix(&right.shape, &op.dims.rhs(right.shape.rank()).free)
-        && has_dot_instruction(&module[cx.computation], cx.instruction, target, flush_denormals)
+    let fits = match cx.instruction().op() {
+        Op::Dot(op) => {
+            let is_matrix = |shape: &ArrayShape, free: &[usize]| free.iter().any(|&dim| shape.dims()[dim] > 1);
+            is_matrix(&left.shape, &op.dims.lhs(left.shape.rank()).free)
+                && is_matrix(&right.shape, &op.dims.rhs(right.shape.rank()).free)
+        }
+        Op::Convolution(op) => has_contiguous_channels(op, &left.shape, &right.shape),
+        _ => false,
+    };
+    fits && has_dot_instruction(&module[cx.computation], cx.instruction, target, flush_denormals)
+}
+
+/// Whether a convolution without groups has many channels that are contiguous in the input (NHWC) and features that
+/// fill vectors, so that its kernel packs whole vectors.
+fn has_contiguous_channels(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape) -> bool {
+    let extents = [op.dims.kernel_input_feature, op.dims.kernel_output_feature].map(|dim| kernel.dims()[dim]);
+    let is_dense = op.feature_group_count == 1
+        && op.batch_group_count == 1
+        && op.window.dims.iter().all(|dim| dim.base_dilation == 1);
+    let is_last =
+        op.dims.input_feature + 1 == input.rank() && op.dims.kernel_spatial.iter().all(|&dim| dim + 2 < kernel.rank());
+    is_dense && is_last && extents.iter().all(|&extent| extent >= GROUPED_CHANNELS)
 }
 
 /// Whether the rows along a dimension are numerous or short enough that one thread per row is sufficient.

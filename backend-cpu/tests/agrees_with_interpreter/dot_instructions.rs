@@ -68,6 +68,33 @@ fn every_size_of_every_type() {
     }
 }
 
+/// Convolutions with channels that fill groups, and with fewer, which the library computes.
+#[test]
+fn convolutions_of_images() {
+    for (input, kernel, result, window) in [
+        ([2, 9, 7, 33], [3, 2, 33, 40], [2, 9, 8, 40], "size=3x2 pad=1_1x1_1"),
+        ([1, 11, 12, 64], [3, 3, 64, 32], [1, 6, 6, 32], "size=3x3 stride=2x2 pad=1_1x1_1"),
+        ([3, 5, 6, 34], [1, 1, 34, 47], [3, 5, 6, 47], "size=1x1"),
+        ([2, 8, 8, 3], [3, 3, 3, 40], [2, 6, 6, 40], "size=3x3"),
+    ] {
+        let array = |dims: [usize; 4]| dims.map(|d| d.to_string()).join(",");
+        for (ty, sum) in [("bf16", "bf16"), ("bf16", "f32"), ("s8", "s32")] {
+            let text = format!(
+                "HloModule convolution
+                ENTRY main {{
+                  x = {ty}[{}] parameter(0)
+                  w = {ty}[{}] parameter(1)
+                  ROOT c = {sum}[{}] convolution(x, w), window={{{window}}}, dim_labels=b01f_01io->b01f
+                }}",
+                array(input),
+                array(kernel),
+                array(result)
+            );
+            assert_agrees_with(backend_cpu::platform(), &text, &flushing());
+        }
+    }
+}
+
 /// A kernel computes the matmul if the processor has the instruction and subnormals may be flushed; otherwise the
 /// library does, which converts the operands to f32.
 #[test]

@@ -113,6 +113,9 @@ fn operands_and_results_are_computed_in_the_kernel() {
     check(include_str!("../data/dot_instructions/scaled_pairs.hlo"), 2);
     check(include_str!("../data/dot_instructions/widened_bytes.hlo"), 4);
     check(include_str!("../data/dot_instructions/rounded_operands.hlo"), 2);
+    check(include_str!("../data/dot_instructions/exact_operands.hlo"), 2);
+    check(include_str!("../data/dot_instructions/convolution_of_pairs.hlo"), 2);
+    check(include_str!("../data/dot_instructions/convolution_of_bytes.hlo"), 4);
 }
 
 /// Returns a processor, on any machine.

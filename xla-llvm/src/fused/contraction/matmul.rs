@@ -41,7 +41,7 @@ pub(crate) struct Matmul<'m> {
     pub neighbours: [Neighbours; 2],
     /// Element types of the operands.
     pub types: [ElementType; 2],
-    /// Narrowest known types that represent the operands' elements: of a `convert` to a wider integer, its operand's.
+    /// Narrowest known types that represent the operands' elements: of a `convert` to a wider type, its operand's.
     pub exact_types: [ElementType; 2],
     /// Bytes of an element of each operand.
     pub bytes: [u64; 2],
@@ -323,10 +323,10 @@ impl<'m> Matmul<'m> {
         count(&[self.batches(), self.extent(MatmulSide::Left), self.extent(MatmulSide::Right)])
     }
 
-    /// Whether operands may be rounded to bf16, and pairs of their products added to an f32 in any order: the operands
+    /// Whether operands may be rounded to bf16, and pairs of their products added to an f32 in any order: the elements
     /// are bf16 and have the default precision, or the algorithm allows it.
     pub fn allows_bf16_products(&self) -> bool {
-        let types = self.types;
+        let types = self.exact_types;
         let is_narrow = types == [ElementType::BF16; 2];
         match self.contraction.precision() {
             (Some(DotAlgorithm::Bf16Bf16F32), _) => {
@@ -404,11 +404,14 @@ fn exact_type(graph: &Computation, id: InstrId) -> ElementType {
     match graph[id].op() {
         Op::Convert(_) => {
             let from = element_type(graph[id].operand(0));
-            let is_integer = |ty: ElementType| matches!(ty.kind(), ElementKind::Signed | ElementKind::Unsigned);
-            // The sign of a negative number is lost in a wider unsigned type.
-            let keeps = from.kind() == ty.kind() || ty.kind() == ElementKind::Signed;
-            let widens = is_integer(from) && is_integer(ty) && keeps && from.bit_width() < ty.bit_width();
-            if widens { from } else { ty }
+            let is_exact = match (from.kind(), ty.kind()) {
+                // The sign of a negative number is lost in a wider unsigned type.
+                (ElementKind::Signed, ElementKind::Signed) => true,
+                (ElementKind::Unsigned, ElementKind::Signed | ElementKind::Unsigned) => true,
+                (ElementKind::Float, ElementKind::Float) => ty.bit_width() >= 32,
+                _ => false,
+            };
+            if is_exact && from.bit_width() < ty.bit_width() { from } else { ty }
         }
         Op::Copy(_) | Op::Transpose(_) | Op::Reshape(_) | Op::Broadcast(_) | Op::Reverse(_) | Op::Slice(_) => {
             exact_type(graph, graph[id].operand(0))
