@@ -19,8 +19,8 @@ const SMALL_MATMUL: usize = 1 << 21;
 /// measured shapes, with a margin: the smallest convolution with a faster library call had 117,600.
 const SMALL_CONVOLUTION: usize = 1 << 16;
 
-/// Number of input channels and of output features from which on kernels with a dot-product instruction were faster than
-/// the library in all measured convolutions.
+/// Minimum number of input channels and of output features for kernels with a dot-product instruction. Kernels were
+/// faster than the library in all measured convolutions.
 const GROUPED_CHANNELS: usize = 32;
 
 /// Whether a kernel computes the operation faster than the library, with this number of threads.

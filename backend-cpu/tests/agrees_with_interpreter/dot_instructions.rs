@@ -11,7 +11,7 @@ use xla_tests::agreement::assert_agrees_with;
 
 use crate::ahead_of_time::agrees_with;
 
-/// M, N and K: vectors, few rows, sizes beside those of a tile, and several blocks of K.
+/// M, N and K: vectors, few rows, sizes that are no multiple of a tile, and several blocks of K.
 const SIZES: &[[usize; 3]] =
     &[[1, 70, 130], [4, 256, 512], [16, 100, 63], [33, 45, 37], [128, 128, 128], [31, 9, 1536], [300, 150, 70]];
 

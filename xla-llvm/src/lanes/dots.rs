@@ -13,17 +13,36 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.add_products("llvm.x86.avx512bf16.dpbf16ps", [x, y].map(|lanes| lanes.reinterpreted(pairs)))
     }
 
-    /// `vpdpbusd`: adds to each 32-bit lane the products of the four unsigned bytes in a lane of `unsigned` and the
-    /// four signed bytes in a lane of `signed`; sums wrap.
-    pub(crate) fn add_byte_products(self, unsigned: Self, signed: Self) -> Self {
+    /// `vpdpbusd`, `sdot` and the like: adds to each 32-bit lane the products of the four bytes in a lane of `x` and of
+    /// `y`, each of which may be signed; sums wrap.
+    pub(crate) fn add_byte_products(self, [x, y]: [Self; 2], signed: [bool; 2]) -> Self {
         let bytes = self.emitter.lane_type(Scalar::Int(8), 4 * self.width());
-        self.add_products("llvm.x86.avx512.vpdpbusd", [unsigned, signed].map(|lanes| lanes.reinterpreted(bytes)))
+        let [x, y] = [x, y].map(|lanes| lanes.reinterpreted(bytes));
+        // Instructions for mixed signedness have the unsigned operand first.
+        let operands = if signed == [true, false] { [y, x] } else { [x, y] };
+        if !self.emitter.target().is_x86() {
+            let name = match signed {
+                [true, true] => "llvm.aarch64.neon.sdot",
+                [false, false] => "llvm.aarch64.neon.udot",
+                [true, false] | [false, true] => "llvm.aarch64.neon.usdot",
+            };
+            return self.call_dot(name, &[self.raw.get_type(), bytes], operands);
+        }
+        let wide = if self.width() == 16 { "avx10" } else { "avx2" };
+        match signed {
+            [true, true] => self.add_products(&format!("llvm.x86.{wide}.vpdpbssd"), operands),
+            [false, false] => self.add_products(&format!("llvm.x86.{wide}.vpdpbuud"), operands),
+            [true, false] | [false, true] => self.add_products("llvm.x86.avx512.vpdpbusd", operands),
+        }
     }
 
     /// Calls an intrinsic of x86 for the register width of these lanes.
-    fn add_products(self, name: &str, [x, y]: [Self; 2]) -> Self {
-        let name = format!("{name}.{}", 32 * self.width());
-        let sums = self.emitter.intrinsic(&name, &[], &[self.raw, x.raw, y.raw]);
+    fn add_products(self, name: &str, operands: [Self; 2]) -> Self {
+        self.call_dot(&format!("{name}.{}", 32 * self.width()), &[], operands)
+    }
+
+    fn call_dot(self, name: &str, types: &[BasicTypeEnum<'ctx>], [x, y]: [Self; 2]) -> Self {
+        let sums = self.emitter.intrinsic(name, types, &[self.raw, x.raw, y.raw]);
         sums.map_or(self, |raw| Lanes { raw, ..self })
     }
 

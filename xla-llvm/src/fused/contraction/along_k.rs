@@ -22,7 +22,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
         let (width, k) = (tiles.k_lanes, tiles.sums.extent);
-        // The offset of rows is a further row, whose sums are subtracted from those of all others.
+        // The offset of rows is a further row, whose sums are subtracted from all other rows.
         let offsets_rows = tiles.groups.is_some_and(|groups| groups.instruction.offsets_rows());
         let count = ((tiles.rows + u64::from(offsets_rows)) * tiles.lanes) as usize;
         let types = vec![ty; count];

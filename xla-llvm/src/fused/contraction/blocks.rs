@@ -106,8 +106,8 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Returns the initial sums of a tile: those of its columns, which are packed with a panel or zero; for later
-    /// blocks of K plus the sums kept at `kept`.
+    /// Returns the initial sums of a tile: zero, or the values that are packed with its panel; for later blocks of K
+    /// plus the sums kept at `kept`.
     fn start(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -125,7 +125,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         sums.map(|(&sum, &start)| elemental::binary(s.emitter, BinaryOp::Add, sum, start)).collect()
     }
 
-    /// Returns the sums of earlier blocks of K: zero, or those kept at `kept`.
+    /// Returns the sums of earlier blocks of K: zero for the first block, or the sums kept at `kept`.
     fn earlier_sums(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, kept: &AffineExpr) -> Result<Vec<Value<'e, 'ctx>>> {
         let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
         let zeros = vec![zero(s.emitter, ty).splat(tiles.lanes as u32); (tiles.rows * tiles.vectors) as usize];

@@ -1,7 +1,8 @@
 //! Groups of K: steps that one 32-bit lane multiplies at once, by the dot-product instructions of a target.
 //!
-//! `vpdpbusd` multiplies unsigned by signed integers. If both operands have the same signedness, the rows are offset by
-//! 128, which inverts their highest bits, and the sums of the columns times 128 are subtracted from the results.
+//! `vpdpbusd` multiplies unsigned by signed integers, and `sdot` signed ones. If a target has no instruction for the
+//! operands' signedness, the rows are offset by 128, which inverts their highest bits, and the sums of the columns
+//! times 128 are subtracted from the results.
 
 use xla_hlo::{Computation, ElementType, InstrId, Result};
 
@@ -19,8 +20,13 @@ pub(crate) const LEAST_LANES: u64 = 4;
 pub(crate) enum DotInstruction {
     /// `vdpbf16ps`: pairs of bf16; whether rows and columns in a wider type are bf16 that need no rounding.
     Bf16([bool; 2]),
-    /// `vpdpbusd`: groups of four 8-bit integers; whether those of rows and of columns are signed.
-    Bytes([bool; 2]),
+    /// `vpdpbusd`, `sdot` and the like: groups of four 8-bit integers.
+    Bytes {
+        /// Whether rows and columns are signed.
+        signed: [bool; 2],
+        /// Whether rows are offset by 128, which changes their signedness.
+        offset: bool,
+    },
 }
 
 impl DotInstruction {
@@ -38,7 +44,10 @@ impl DotInstruction {
             ElementType::S32 | ElementType::U32 => {
                 let is_byte = |ty| [ElementType::S8, ElementType::U8].contains(ty);
                 let signed = types.map(|ty| ty == ElementType::S8);
-                (dots.bytes && types.iter().all(is_byte)).then_some(DotInstruction::Bytes(signed))
+                let has = |equal: bool| if equal { dots.bytes.equal } else { dots.bytes.mixed };
+                let equal = signed[0] == signed[1];
+                let is_usable = types.iter().all(is_byte) && (has(equal) || has(!equal));
+                is_usable.then_some(DotInstruction::Bytes { signed, offset: !has(equal) })
             }
             _ => None,
         }
@@ -48,7 +57,7 @@ impl DotInstruction {
     pub fn size(self) -> u64 {
         match self {
             DotInstruction::Bf16(_) => 2,
-            DotInstruction::Bytes(_) => 4,
+            DotInstruction::Bytes { .. } => 4,
         }
     }
 
@@ -56,14 +65,14 @@ impl DotInstruction {
     fn element_type(self, which: usize) -> ElementType {
         match self {
             DotInstruction::Bf16(_) => ElementType::BF16,
-            DotInstruction::Bytes(signed) if signed[which] => ElementType::S8,
-            DotInstruction::Bytes(_) => ElementType::U8,
+            DotInstruction::Bytes { signed, .. } if signed[which] => ElementType::S8,
+            DotInstruction::Bytes { .. } => ElementType::U8,
         }
     }
 
     /// Whether rows are offset by 128.
     pub fn offsets_rows(self) -> bool {
-        matches!(self, DotInstruction::Bytes([row, column]) if row == column)
+        matches!(self, DotInstruction::Bytes { offset: true, .. })
     }
 
     /// Adds the products of groups to sums.
@@ -76,8 +85,9 @@ impl DotInstruction {
         let (ty, lanes, row) = (total.element_type(), total.lanes(), row.splat(total.width()));
         let sums = match self {
             DotInstruction::Bf16(_) => lanes.add_bf16_products(row, column),
-            DotInstruction::Bytes([_, true]) => lanes.add_byte_products(row, column),
-            DotInstruction::Bytes([_, false]) => lanes.add_byte_products(column, row),
+            DotInstruction::Bytes { signed: [rows, columns], offset } => {
+                lanes.add_byte_products([row, column], [rows != offset, columns])
+            }
         };
         Value::new(ty, sums)
     }
@@ -87,9 +97,9 @@ impl DotInstruction {
         self.add(total, self.row_offset(column), column)
     }
 
-    /// Returns groups of the offset of the rows, as many as `alike` has lanes.
-    pub fn row_offset<'e, 'ctx>(self, alike: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-        alike.int(OFFSET)
+    /// Returns groups of the offset of the rows, with the lanes of `column`.
+    pub fn row_offset<'e, 'ctx>(self, column: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        column.int(OFFSET)
     }
 
     /// Returns an operand's elements as groups: joins neighbouring lanes.
