@@ -19,6 +19,9 @@ const SMALL_MATMUL: usize = 1 << 21;
 /// measured shapes, with a margin: the smallest convolution with a faster library call had 117,600.
 const SMALL_CONVOLUTION: usize = 1 << 16;
 
+/// Minimum number of columns for kernels with a dot-product instruction; with fewer, the library was faster.
+const GROUPED_COLUMNS: usize = 8;
+
 /// Minimum number of input channels and of output features for kernels with a dot-product instruction. Kernels were
 /// faster than the library in all measured convolutions.
 const GROUPED_CHANNELS: usize = 32;
@@ -48,15 +51,20 @@ pub(super) fn multiplies_groups(
 ) -> bool {
     let [left, right] = cx.operands else { return false };
     let fits = match cx.instruction().op() {
-        Op::Dot(op) => {
-            let is_matrix = |shape: &ArrayShape, free: &[usize]| free.iter().any(|&dim| shape.dims()[dim] > 1);
-            is_matrix(&left.shape, &op.dims.lhs(left.shape.rank()).free)
-                && is_matrix(&right.shape, &op.dims.rhs(right.shape.rank()).free)
-        }
+        Op::Dot(op) => has_tiles_of_groups(op, &left.shape, &right.shape),
         Op::Convolution(op) => has_contiguous_channels(op, &left.shape, &right.shape),
         _ => false,
     };
     fits && has_dot_instruction(&module[cx.computation], cx.instruction, target, flush_denormals)
+}
+
+/// Whether a dot has several rows, several steps of K, and enough columns to fill vectors.
+fn has_tiles_of_groups(op: &Dot, left: &ArrayShape, right: &ArrayShape) -> bool {
+    let last = |shape: &ArrayShape, dims: &[usize]| dims.iter().rev().map(|&dim| shape.dims()[dim]).find(|&d| d > 1);
+    let (l, r) = (op.dims.lhs(left.rank()), op.dims.rhs(right.rank()));
+    last(left, &l.free).is_some()
+        && last(left, l.contracting).is_some()
+        && last(right, &r.free).is_some_and(|extent| extent >= GROUPED_COLUMNS)
 }
 
 /// Whether a convolution without groups has many channels that are contiguous in the input (NHWC) and features that

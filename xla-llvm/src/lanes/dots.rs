@@ -1,6 +1,7 @@
 //! Dot products within lanes: each 32-bit lane adds the products of a group of narrow elements.
 
 use inkwell::types::{BasicType, BasicTypeEnum};
+use inkwell::values::InstructionOpcode;
 
 use super::{Lanes, Scalar};
 
@@ -11,6 +12,14 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         let width = 2 * self.width();
         let pairs = self.emitter.context.bf16_type().vec_type(width).as_basic_type_enum();
         self.add_products("llvm.x86.avx512bf16.dpbf16ps", [x, y].map(|lanes| lanes.reinterpreted(pairs)))
+    }
+
+    /// `vcvtneps2bf16`: returns the bits of `f32` lanes as bfloat16, rounded to nearest even; subnormals become zeros.
+    pub(crate) fn x86_bf16_bits(self) -> Self {
+        let narrow = self.emitter.context.bf16_type();
+        let narrow = if self.width() > 1 { narrow.vec_type(self.width()).into() } else { narrow.as_basic_type_enum() };
+        let rounded = self.or_self(self.emitter.builder.build_cast(InstructionOpcode::FPTrunc, self.raw, narrow, ""));
+        rounded.reinterpreted(self.type_of(Scalar::Int(16)))
     }
 
     /// `vpdpbusd`, `sdot` and the like: adds to each 32-bit lane the products of the four bytes in a lane of `x` and of

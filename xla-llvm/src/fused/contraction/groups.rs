@@ -18,8 +18,8 @@ pub(crate) const LEAST_LANES: u64 = 4;
 /// Dot-product instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DotInstruction {
-    /// `vdpbf16ps`: pairs of bf16; whether rows and columns in a wider type are bf16 that need no rounding.
-    Bf16([bool; 2]),
+    /// `vdpbf16ps`: pairs of bf16.
+    Bf16,
     /// `vpdpbusd`, `sdot` and the like: groups of four 8-bit integers.
     Bytes {
         /// Whether rows and columns are signed.
@@ -38,8 +38,7 @@ impl DotInstruction {
         match matmul.accumulator_type {
             ElementType::F32 => {
                 let is_allowed = flush_denormals && matmul.allows_bf16_products();
-                let exact = types.map(|ty| ty == ElementType::BF16);
-                (dots.bf16 && is_allowed).then_some(DotInstruction::Bf16(exact))
+                (dots.bf16 && is_allowed).then_some(DotInstruction::Bf16)
             }
             ElementType::S32 | ElementType::U32 => {
                 let is_byte = |ty| [ElementType::S8, ElementType::U8].contains(ty);
@@ -56,7 +55,7 @@ impl DotInstruction {
     /// Returns the number of K steps in a group.
     pub fn size(self) -> u64 {
         match self {
-            DotInstruction::Bf16(_) => 2,
+            DotInstruction::Bf16 => 2,
             DotInstruction::Bytes { .. } => 4,
         }
     }
@@ -64,7 +63,7 @@ impl DotInstruction {
     /// Returns the element type of rows (`which` is 0) or columns (1) in a group.
     fn element_type(self, which: usize) -> ElementType {
         match self {
-            DotInstruction::Bf16(_) => ElementType::BF16,
+            DotInstruction::Bf16 => ElementType::BF16,
             DotInstruction::Bytes { signed, .. } if signed[which] => ElementType::S8,
             DotInstruction::Bytes { .. } => ElementType::U8,
         }
@@ -84,7 +83,7 @@ impl DotInstruction {
     ) -> Value<'e, 'ctx> {
         let (ty, lanes, row) = (total.element_type(), total.lanes(), row.splat(total.width()));
         let sums = match self {
-            DotInstruction::Bf16(_) => lanes.add_bf16_products(row, column),
+            DotInstruction::Bf16 => lanes.add_bf16_products(row, column),
             DotInstruction::Bytes { signed: [rows, columns], offset } => {
                 lanes.add_byte_products([row, column], [rows != offset, columns])
             }
@@ -124,11 +123,8 @@ impl DotInstruction {
     }
 
     fn stored<'e, 'ctx>(self, which: usize, value: Value<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
-        if let DotInstruction::Bf16(exact) = self
-            && exact[which]
-            && value.element_type() == ElementType::F32
-        {
-            return Ok(value.lanes().bits().lshr(16).trunc(16));
+        if self == DotInstruction::Bf16 && value.element_type() == ElementType::F32 {
+            return Ok(value.lanes().x86_bf16_bits());
         }
         // Integers of a wider type are in the range of the narrow one.
         Ok(elemental::convert(value.lanes().emitter(), value, self.element_type(which))?.stored_lanes())

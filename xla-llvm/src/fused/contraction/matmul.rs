@@ -398,26 +398,22 @@ impl<'m> Matmul<'m> {
 }
 
 /// Returns the narrowest known type that represents the elements of an array.
-fn exact_type(graph: &Computation, id: InstrId) -> ElementType {
+fn exact_type(graph: &Computation, mut id: InstrId) -> ElementType {
     let element_type = |id: InstrId| graph[id].shape().as_array().map_or(ElementType::Pred, ArrayShape::element_type);
     let ty = element_type(id);
-    match graph[id].op() {
-        Op::Convert(_) => {
-            let from = element_type(graph[id].operand(0));
-            let is_exact = match (from.kind(), ty.kind()) {
-                // The sign of a negative number is lost in a wider unsigned type.
-                (ElementKind::Signed, ElementKind::Signed) => true,
-                (ElementKind::Unsigned, ElementKind::Signed | ElementKind::Unsigned) => true,
-                (ElementKind::Float, ElementKind::Float) => ty.bit_width() >= 32,
-                _ => false,
-            };
-            if is_exact && from.bit_width() < ty.bit_width() { from } else { ty }
-        }
-        Op::Copy(_) | Op::Transpose(_) | Op::Reshape(_) | Op::Broadcast(_) | Op::Reverse(_) | Op::Slice(_) => {
-            exact_type(graph, graph[id].operand(0))
-        }
-        _ => ty,
+    while let Op::Copy(_) | Op::Transpose(_) | Op::Reshape(_) | Op::Broadcast(_) | Op::Slice(_) = graph[id].op() {
+        id = graph[id].operand(0);
     }
+    let Op::Convert(_) = graph[id].op() else { return ty };
+    let from = element_type(graph[id].operand(0));
+    let is_exact = match (from.kind(), ty.kind()) {
+        // The sign of a negative number is lost in a wider unsigned type.
+        (ElementKind::Signed, ElementKind::Signed) => true,
+        (ElementKind::Unsigned, ElementKind::Signed | ElementKind::Unsigned) => true,
+        (ElementKind::Float, ElementKind::Float) => ty.bit_width() >= 32,
+        _ => false,
+    };
+    if is_exact && from.bit_width() < ty.bit_width() { from } else { ty }
 }
 
 /// Sorts extents and numbers of dimensions by their positions in memory.
