@@ -111,7 +111,7 @@ impl CpuCompiler {
         written: &[u8],
     ) -> Result<Arc<dyn Executable>> {
         let target = self.target()?;
-        let mut lowering = CpuLowering::new(&module, options.thread_count());
+        let mut lowering = CpuLowering::new(&module, &target, options);
         let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), options)?;
         let compiled_for = machine_code::compiled_for(&target, options);
         let code = match machine_code::read(&compiled_for, &program, written) {

@@ -2,6 +2,7 @@
 
 mod cast;
 mod control;
+mod dots;
 mod intrinsics;
 mod mask;
 mod memory;

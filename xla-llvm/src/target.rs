@@ -8,6 +8,7 @@ use xla_hlo::{Error, Result};
 use crate::own_thread::{self, CODE_STACK};
 
 mod abilities;
+mod dots;
 mod host;
 mod machine;
 pub(crate) mod names;
@@ -16,8 +17,9 @@ mod spec;
 pub(crate) mod triple;
 pub(crate) mod x86;
 
-use abilities::probe;
 pub use abilities::{Abilities, FloatAbilities};
+use abilities::{probe, probe_byte_dots};
+pub use dots::{ByteDots, DotAbilities};
 pub(crate) use machine::bare_host_machine;
 pub use machine::{CodeGenerators, CodegenLevel, Machine, MachineOptions};
 use machine::{GeneratorPool, MachineDescription};
@@ -126,7 +128,14 @@ impl Target {
         let generator = generators.create(&MachineOptions::default())?;
         let data_layout = generator.data_layout();
         let (pointer_bytes, big_endian) = generator.memory();
-        let abilities = probe(&generators.description.triple, &generator)?;
+        let MachineDescription { triple, cpu, features, .. } = &generators.description;
+        let mut abilities = probe(triple, &generator)?;
+        abilities.dots = match family(triple.split('-').next().unwrap_or_default()) {
+            _ if abilities.vector_bits == 0 => DotAbilities::NONE,
+            Some("x86") => DotAbilities::of_x86(&x86::features(cpu, features), abilities.vector_bits),
+            Some("aarch64") if !big_endian => probe_byte_dots(triple, &generator)?,
+            _ => DotAbilities::NONE,
+        };
         generators.put(generator);
         Ok(Target(Arc::new(Description {
             data_layout,
@@ -182,7 +191,7 @@ impl Target {
     /// Returns this machine as an executor of GPU kernels' threads: scalar code, and the runtime of [`Simt::Host`].
     pub fn host_threads() -> Result<Target> {
         let host = Target::host()?.0;
-        let abilities = Abilities { vector_bits: 0, avx512: false, ..host.abilities };
+        let abilities = Abilities { vector_bits: 0, avx512: false, dots: DotAbilities::NONE, ..host.abilities };
         Ok(Target(Arc::new(Description { abilities, simt: Some(Simt::Host), ..Description::clone(&host) })))
     }
 

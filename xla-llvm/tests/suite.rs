@@ -15,6 +15,9 @@ mod contractions;
 mod decisions;
 #[path = "suite/dirt.rs"]
 mod dirt;
+#[cfg(target_arch = "x86_64")]
+#[path = "suite/dot_instructions.rs"]
+mod dot_instructions;
 #[path = "suite/elements.rs"]
 mod elements;
 #[path = "suite/fft_radices.rs"]

@@ -2,6 +2,8 @@
 
 use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op};
 use xla_hlo::{ArrayShape, Module};
+use xla_llvm::fused::has_dot_instruction;
+use xla_llvm::target::Target;
 use xla_service::thunks::LoweringContext;
 
 /// Row length in elements above which the library sorts a row with several threads.
@@ -17,6 +19,13 @@ const SMALL_MATMUL: usize = 1 << 21;
 /// measured shapes, with a margin: the smallest convolution with a faster library call had 117,600.
 const SMALL_CONVOLUTION: usize = 1 << 16;
 
+/// Minimum number of columns for kernels with a dot-product instruction; with fewer, the library was faster.
+const GROUPED_COLUMNS: usize = 8;
+
+/// Minimum number of input channels and of output features for kernels with a dot-product instruction. Kernels were
+/// faster than the library in all measured convolutions.
+const GROUPED_CHANNELS: usize = 32;
+
 /// Whether a kernel computes the operation faster than the library, with this number of threads.
 pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, threads: usize) -> bool {
     match cx.instruction().op() {
@@ -30,6 +39,44 @@ pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, thr
         Op::Fusion(fusion) if fusion.kind == FusionKind::Output => finishes_hard_to_pack(module, cx, fusion),
         _ => false,
     }
+}
+
+/// Whether the operation is a matmul or convolution whose kernel uses a dot-product instruction of the target and packs
+/// operands fast. The library converts operands to wider types.
+pub(super) fn multiplies_groups(
+    module: &Module,
+    cx: &LoweringContext<'_>,
+    target: &Target,
+    flush_denormals: bool,
+) -> bool {
+    let [left, right] = cx.operands else { return false };
+    let fits = match cx.instruction().op() {
+        Op::Dot(op) => has_tiles_of_groups(op, &left.shape, &right.shape),
+        Op::Convolution(op) => has_contiguous_channels(op, &left.shape, &right.shape),
+        _ => false,
+    };
+    fits && has_dot_instruction(&module[cx.computation], cx.instruction, target, flush_denormals)
+}
+
+/// Whether a dot has several rows, several steps of K, and enough columns to fill vectors.
+fn has_tiles_of_groups(op: &Dot, left: &ArrayShape, right: &ArrayShape) -> bool {
+    let last = |shape: &ArrayShape, dims: &[usize]| dims.iter().rev().map(|&dim| shape.dims()[dim]).find(|&d| d > 1);
+    let (l, r) = (op.dims.lhs(left.rank()), op.dims.rhs(right.rank()));
+    last(left, &l.free).is_some()
+        && last(left, l.contracting).is_some()
+        && last(right, &r.free).is_some_and(|extent| extent >= GROUPED_COLUMNS)
+}
+
+/// Whether a convolution without groups has many channels that are contiguous in the input (NHWC) and features that
+/// fill vectors, so that its kernel packs whole vectors.
+fn has_contiguous_channels(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape) -> bool {
+    let extents = [op.dims.kernel_input_feature, op.dims.kernel_output_feature].map(|dim| kernel.dims()[dim]);
+    let is_dense = op.feature_group_count == 1
+        && op.batch_group_count == 1
+        && op.window.dims.iter().all(|dim| dim.base_dilation == 1);
+    let is_last =
+        op.dims.input_feature + 1 == input.rank() && op.dims.kernel_spatial.iter().all(|&dim| dim + 2 < kernel.rank());
+    is_dense && is_last && extents.iter().all(|&extent| extent >= GROUPED_CHANNELS)
 }
 
 /// Whether the rows along a dimension are numerous or short enough that one thread per row is sufficient.

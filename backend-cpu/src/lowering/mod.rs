@@ -9,6 +9,8 @@ use xla_cpu_runtime::{Epilogue, LibraryCall};
 use xla_hlo::ops::{Dot, Fusion, FusionKind, Op, Scatter, Sort};
 use xla_hlo::{ArrayShape, InstrId, Module, Result};
 use xla_llvm::fused::{KernelSource, KernelTable, ScatterPlan, is_scalar_computation};
+use xla_llvm::target::Target;
+use xla_service::CompileOptions;
 use xla_service::thunks::{
     ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext, Thunk, ThunkKind, ThunkSequence,
 };
@@ -27,17 +29,25 @@ pub(crate) struct CpuLowering<'m> {
     self_contained: bool,
     /// Number of threads that run the program.
     threads: usize,
+    /// Target of the kernels, and whether they may flush subnormals.
+    target: Option<(Target, bool)>,
 }
 
 impl<'m> CpuLowering<'m> {
-    pub fn new(module: &'m Module, threads: usize) -> CpuLowering<'m> {
-        let (kernels, library_calls) = (KernelTable::default(), Vec::new());
-        CpuLowering { kernels, library_calls, module, self_contained: false, threads }
+    /// Creates a lowering for code that calls the runtime library, for a target and compile options.
+    pub fn new(module: &'m Module, target: &Target, options: &CompileOptions) -> CpuLowering<'m> {
+        let target = Some((target.clone(), options.flush_denormals));
+        CpuLowering { threads: options.thread_count(), target, ..CpuLowering::of(module, false) }
     }
 
     /// Creates a lowering for code without the runtime library.
     pub fn self_contained(module: &'m Module) -> CpuLowering<'m> {
-        CpuLowering { self_contained: true, ..CpuLowering::new(module, 1) }
+        CpuLowering::of(module, true)
+    }
+
+    fn of(module: &'m Module, self_contained: bool) -> CpuLowering<'m> {
+        let (kernels, library_calls) = (KernelTable::default(), Vec::new());
+        CpuLowering { kernels, library_calls, module, self_contained, threads: 1, target: None }
     }
 
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> Lowered {
@@ -119,6 +129,14 @@ impl<'m> CpuLowering<'m> {
         Some((call, format!("{name}, {}", cx.instruction().name())))
     }
 
+    /// Whether a kernel computes the operation faster than the library.
+    fn is_sooner_as_kernel(&self, cx: &LoweringContext<'_>) -> bool {
+        let by_groups = |(target, flush_denormals): &(Target, bool)| {
+            choice::multiplies_groups(self.module, cx, target, *flush_denormals)
+        };
+        choice::is_sooner_as_kernel(self.module, cx, self.threads) || self.target.as_ref().is_some_and(by_groups)
+    }
+
     /// Stores a library call in the table. Equal calls share one entry.
     fn library_call(&mut self, (call, name): NamedCall) -> Lowered {
         let op = call.function.op();
@@ -132,7 +150,7 @@ impl<'m> CpuLowering<'m> {
 
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
-        let is_kernel = self.self_contained || choice::is_sooner_as_kernel(self.module, cx, self.threads);
+        let is_kernel = self.self_contained || self.is_sooner_as_kernel(cx);
         let source = || alone::source(self.module, cx).or_else(|| KernelSource::of_instruction(self.module, cx));
         if is_kernel && let Some(source) = source() {
             return Ok(self.kernel(cx, source));

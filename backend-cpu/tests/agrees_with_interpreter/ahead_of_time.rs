@@ -118,8 +118,12 @@ pub(crate) fn agrees(text: &str) {
 /// results with the evaluator's.
 pub(crate) fn agrees_on(cpu: Option<String>, text: &str) {
     let cpus = cpu.into_iter().collect();
-    let options = AotCompilationOptions { cpus, ..AotCompilationOptions::default() };
-    let files = compile(text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    agrees_with(text, &AotCompilationOptions { cpus, ..AotCompilationOptions::default() });
+}
+
+/// Compares a program ahead of time with the evaluator like [`agrees_on`], with any options.
+pub(crate) fn agrees_with(text: &str, options: &AotCompilationOptions) {
+    let files = compile(text, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
     if cfg!(target_arch = "x86_64") {
         assert_eq!(description["externals"].as_array().unwrap().len(), 0, "{description}");

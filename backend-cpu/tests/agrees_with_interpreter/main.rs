@@ -4,6 +4,7 @@ mod ahead_of_time;
 mod convolution;
 mod custom_calls;
 mod denormals;
+mod dot_instructions;
 mod dynamic;
 mod excess_precision;
 mod external_calls;

@@ -21,6 +21,15 @@ use crate::program::Program;
 /// Panics if the program is invalid or does not run, or if a result differs: in its shape, an integer, the sign of a
 /// zero, or by more than 1e-5.
 pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
+    assert_agrees_with(platform, text, &CompileOptions::default());
+}
+
+/// Compares a program with the evaluator like [`assert_agrees`], with other compile options.
+///
+/// # Panics
+///
+/// Panics like [`assert_agrees`].
+pub fn assert_agrees_with(platform: Arc<dyn Platform>, text: &str, options: &CompileOptions) {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let name = platform.name().to_string();
     let mut registry = PlatformRegistry::new();
@@ -31,7 +40,7 @@ pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
         entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
     let run = |platform: &str| {
         let client = Client::new(&registry, platform).expect("the platform is registered");
-        let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, ..CompileOptions::default() };
+        let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, ..options.clone() };
         let program = client.compile(&module, &options).unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
         let buffers: Vec<_> = inputs.iter().map(|i| client.buffer(i).expect("an upload")).collect();
         let results = program.execute(&buffers.iter().collect::<Vec<_>>());

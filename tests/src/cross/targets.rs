@@ -243,6 +243,15 @@ pub const TARGETS: &[CrossTarget] = &[
         builtins: Builtins::None,
     },
     CrossTarget {
+        name: "aarch64-i8mm",
+        triple: "aarch64-unknown-linux-gnu",
+        cpus: &[],
+        features: &["+dotprod", "+i8mm"],
+        emulator: &["qemu-aarch64", "-cpu", "max"],
+        system: AARCH64,
+        builtins: Builtins::None,
+    },
+    CrossTarget {
         name: "riscv64",
         triple: "riscv64-unknown-linux-gnu",
         cpus: &[],

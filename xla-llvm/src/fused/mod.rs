@@ -51,6 +51,7 @@ pub(crate) mod tuning;
 mod value;
 pub(crate) mod vector;
 
+pub use contraction::groups::has_dot_instruction;
 pub use emit::emit_kernel;
 pub use kernel::Kernel;
 pub use kernel_plan::KernelPlan;

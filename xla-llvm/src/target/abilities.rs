@@ -3,6 +3,7 @@
 use inkwell::memory_buffer::MemoryBuffer;
 use xla_hlo::{Error, Result};
 
+use super::dots::{ByteDots, DotAbilities};
 use super::machine::Generator;
 use super::triple::family;
 use crate::diagnostics::DiagnosticContext;
@@ -26,6 +27,8 @@ pub struct Abilities {
     pub high_product: bool,
     /// Whether the target has AVX-512F.
     pub avx512: bool,
+    /// Dot-product instructions.
+    pub dots: DotAbilities,
 }
 
 /// Abilities in one floating-point type.
@@ -47,16 +50,34 @@ const SCALAR: Abilities = Abilities {
     masked_memory: true,
     high_product: true,
     avx512: false,
+    dots: DotAbilities::NONE,
 };
 
 /// Compiles small functions for the target and examines the assembly. This is the most reliable test whether an
-/// operation is a single instruction, for any combination of CPU name and features.
+/// operation is a single instruction, for any combination of CPU name and features. Dot-product instructions of x86 are
+/// not probed, since LLVM cannot select their intrinsics for other targets.
 pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
         return Ok(SCALAR);
     }
+    let words = words(PROBE, triple, generator)?;
+    let found = Assembly { words: words.iter().map(String::as_str).collect() }
+        .abilities(family(triple.split('-').next().unwrap_or_default()).unwrap_or_default());
+    Ok(found)
+}
+
+/// Determines the dot-product instructions of a little-endian AArch64 processor.
+pub(super) fn probe_byte_dots(triple: &str, generator: &Generator) -> Result<DotAbilities> {
+    let words = words(BYTE_DOTS, triple, generator)?;
+    let has = |name: &str| words.iter().any(|word| word == name);
+    let bytes = ByteDots { mixed: has("usdot"), equal: has("sdot") && has("udot") };
+    Ok(DotAbilities { bytes, ..DotAbilities::NONE })
+}
+
+/// Compiles the functions of a probe. Returns the words of the assembly: mnemonics, registers, names.
+fn words(probe: &str, triple: &str, generator: &Generator) -> Result<Vec<String>> {
     let listening = DiagnosticContext::new();
-    let source = PROBE.replace("@TRIPLE@", triple);
+    let source = probe.replace("@TRIPLE@", triple);
     let buffer = MemoryBuffer::create_from_memory_range_copy(source.as_bytes(), "probe");
     let module = listening
         .context()
@@ -66,8 +87,8 @@ pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
     if let Some(fault) = listening.take_reports().fault {
         return Err(Error::invalid_argument(format!("LLVM cannot generate code for {triple}: {fault}")));
     }
-    let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_.$%".contains(c)).collect();
-    Ok(Assembly { words }.abilities(family(triple.split('-').next().unwrap_or_default()).unwrap_or_default()))
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_.$%".contains(c));
+    Ok(words.map(str::to_string).collect())
 }
 
 /// Assembly text as words: mnemonics, registers, names.
@@ -86,6 +107,7 @@ impl Assembly<'_> {
             masked_memory: !self.branches(),
             high_product: !self.calls(&["__multi3"]),
             avx512: self.has(|word| word.starts_with("%zmm")),
+            dots: DotAbilities::NONE,
         }
     }
 
@@ -201,4 +223,31 @@ define i64 @product(i64 %a, i64 %b) #0 {
   ret i64 %t
 }
 attributes #0 = { "prefer-vector-width"="512" }
+"#;
+
+/// Products of 8-bit integers of each signedness, added in groups of four.
+const BYTE_DOTS: &str = r#"
+target triple = "@TRIPLE@"
+declare <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32>, <16 x i32>)
+define <4 x i32> @signed(<4 x i32> %z, <16 x i8> %x, <16 x i8> %y) {
+  %a = sext <16 x i8> %x to <16 x i32>
+  %b = sext <16 x i8> %y to <16 x i32>
+  %m = mul <16 x i32> %a, %b
+  %r = call <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32> %z, <16 x i32> %m)
+  ret <4 x i32> %r
+}
+define <4 x i32> @unsigned(<4 x i32> %z, <16 x i8> %x, <16 x i8> %y) {
+  %a = zext <16 x i8> %x to <16 x i32>
+  %b = zext <16 x i8> %y to <16 x i32>
+  %m = mul <16 x i32> %a, %b
+  %r = call <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32> %z, <16 x i32> %m)
+  ret <4 x i32> %r
+}
+define <4 x i32> @mixed(<4 x i32> %z, <16 x i8> %x, <16 x i8> %y) {
+  %a = zext <16 x i8> %x to <16 x i32>
+  %b = sext <16 x i8> %y to <16 x i32>
+  %m = mul <16 x i32> %a, %b
+  %r = call <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32> %z, <16 x i32> %m)
+  ret <4 x i32> %r
+}
 "#;

@@ -146,8 +146,7 @@ impl Target {
     /// Returns the checks that a processor must pass to run this target's code, beyond the baseline of the triple's
     /// architecture. `None` if there are none, and for architectures other than x86.
     pub fn x86_checks(&self) -> Option<X86Checks> {
-        let architecture = self.triple().split('-').next().unwrap_or_default();
-        if family(architecture) != Some("x86") {
+        if !self.is_x86() {
             return None;
         }
         let has = features(self.cpu(), self.features());
@@ -163,6 +162,11 @@ impl Target {
             checks.state &= !(AVX512_STATE & !AVX_STATE);
         }
         Some(checks).filter(|checks| !checks.cpuid.is_empty())
+    }
+
+    /// Whether code is x86, of 32 or 64 bits.
+    pub fn is_x86(&self) -> bool {
+        family(self.triple().split('-').next().unwrap_or_default()) == Some("x86")
     }
 
     /// Whether code is x86-64, with any pointer width.

@@ -44,7 +44,7 @@ pub fn dot(letters: &str, extents: &[(char, usize)], types: [ElementType; 3]) ->
 }
 
 /// Sizes that are no multiple of a tile, some of them smaller than a tile.
-const SHAPES: &[(&str, &[(char, usize)])] = &[
+pub const SHAPES: &[(&str, &[(char, usize)])] = &[
     ("mk,kn", &[('m', 33), ('k', 37), ('n', 45)]),
     ("km,kn", &[('m', 29), ('k', 41), ('n', 19)]),
     ("mk,nk", &[('m', 17), ('k', 23), ('n', 50)]),

@@ -59,18 +59,21 @@ impl Guarded {
 }
 
 /// Returns an argument of small integers, whose products and sums are exact or rounded once in every type. Parameters
-/// whose names begin with `places` contain indices, some of them out of bounds of arrays of ten elements.
+/// whose names begin with `places` contain indices, some of them out of bounds of arrays of ten elements; with `wide`,
+/// all numbers of an 8-bit integer; with `infinite`, also infinities.
 fn argument(module: &Module, number: usize) -> Literal {
     let graph = module.entry();
     let parameter = &graph[graph.parameters()[number]];
     let shape = parameter.shape().expect_array().unwrap();
-    let (count, least) = if parameter.name().starts_with("places") { (13, -1) } else { (5, -2) };
+    let is = |name: &str| parameter.name().starts_with(name);
+    let (count, least) = if is("places") { (13, -1) } else { (5, -2) };
     let ty = shape.element_type();
     let mut state = 0x9e37_79b9_u32 + number as u32;
     Literal::from_fn(shape, |_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let value = i64::from(state >> 28) % count + least;
+        let value = if is("wide") { i64::from(state >> 24) } else { i64::from(state >> 28) % count + least };
         match ty.kind() {
+            ElementKind::Float if is("infinite") && state >> 22 & 0x3f == 0 => Scalar::Float(f64::INFINITY),
             ElementKind::Pred => Scalar::Pred(value == 2),
             ElementKind::Complex => Scalar::Complex(value as f64, (value * value - 2) as f64),
             ElementKind::Signed | ElementKind::Unsigned | ElementKind::Float => Scalar::from_i64(ty, value).rounded(ty),
@@ -97,9 +100,13 @@ fn source(module: &Module) -> KernelSource<'_> {
 }
 
 /// Runs the entry as one kernel; returns its strategy, and its results if no guard byte was overwritten.
-fn run(module: &Module, target: &Target, threads: usize, arguments: &[Literal]) -> (String, Option<Vec<Vec<u8>>>) {
-    let source = source(module);
-    let options = EmitOptions { threads, prefetch: threads > 1, dirt: Some(0x5a), ..EmitOptions::default() };
+fn run(
+    module: &Module,
+    target: &Target,
+    options: EmitOptions,
+    arguments: &[Literal],
+) -> (String, Option<Vec<Vec<u8>>>) {
+    let (source, threads) = (source(module), options.threads);
     let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
         let emitter = Emitter::new(context, "kernels", target, options);
         let kernel: Kernel = emit_kernel(&emitter, &source, "kernel")?;
@@ -162,21 +169,38 @@ pub fn check_within(text: &str, strategy: &str, limit: f64) {
     });
 }
 
-/// Compares the results of a program with those of the evaluator by a function of bytes and the expected array.
+/// Compares the results of a program with those of the evaluator at every x86 level, by a function of bytes and the
+/// expected array.
 fn check_by(text: &str, strategy: &str, agree: impl Fn(&[u8], &Literal) -> bool) {
+    let host = cfg!(not(target_arch = "x86_64")).then(|| Target::host().unwrap());
+    let targets = ["x86-64", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(level).chain(host);
+    check_on(text, &targets.collect::<Vec<_>>(), EmitOptions::default(), |chosen, target, results| {
+        assert!(chosen.starts_with(strategy), "{chosen} on {}\n{text}", target.cpu());
+        results.iter().all(|(found, expected)| agree(found, expected))
+    });
+}
+
+/// Compares the results of a program with those of the evaluator on each target, by a function of strategy, target, and
+/// pairs of bytes and expected array.
+pub fn check_on(
+    text: &str,
+    targets: &[Target],
+    options: EmitOptions,
+    agree: impl Fn(&str, &Target, &[(Vec<u8>, &Literal)]) -> bool,
+) {
     let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let arguments: Vec<Literal> = (0..module.entry().parameters().len()).map(|n| argument(&module, n)).collect();
     let expected = evaluate(&module, arguments.clone()).unwrap();
     let expected = expected.leaves();
-    let host = cfg!(not(target_arch = "x86_64")).then(|| Target::host().unwrap());
-    for target in ["x86-64", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(level).chain(host) {
+    for target in targets {
         for threads in [1, 3] {
-            let (chosen, results) = run(&module, &target, threads, &arguments);
+            let options = EmitOptions { threads, prefetch: threads > 1, dirt: Some(0x5a), ..options };
+            let (chosen, results) = run(&module, target, options, &arguments);
             let case = format!("{chosen} on {} for {threads} threads\n{text}", target.cpu());
-            assert!(chosen.starts_with(strategy), "{case}");
             let results = results.unwrap_or_else(|| panic!("writes beside its memory: {case}"));
-            let all_agree = results.iter().zip(&expected).all(|(found, expected)| agree(found, expected));
-            assert!(results.len() == expected.len() && all_agree, "{case}");
+            assert_eq!(results.len(), expected.len(), "{case}");
+            let pairs: Vec<(Vec<u8>, &Literal)> = results.into_iter().zip(expected.iter().copied()).collect();
+            assert!(agree(&chosen, target, &pairs), "{case}");
         }
     }
 }

@@ -6,6 +6,7 @@ use xla_hlo::{ElementType, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::contraction::batch_matmul::BatchMatmul;
+use crate::fused::contraction::groups::Groups;
 use crate::fused::core::convolution::zero;
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
@@ -21,9 +22,12 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
         let (width, k) = (tiles.k_lanes, tiles.sums.extent);
-        let count = (tiles.rows * tiles.lanes) as usize;
+        // The offset of rows is a further row, whose sums are subtracted from all other rows.
+        let offsets_rows = tiles.groups.is_some_and(|groups| groups.instruction.offsets_rows());
+        let count = ((tiles.rows + u64::from(offsets_rows)) * tiles.lanes) as usize;
         let types = vec![ty; count];
-        let zeros = vec![zero(s.emitter, ty).splat(width as u32); count];
+        let lanes = width / tiles.groups.map_or(1, Groups::size);
+        let zeros = vec![zero(s.emitter, ty).splat(lanes as u32); count];
         let raws = s.nested(&[k / width], 1, &mut Vec::new(), raws_of(&zeros), &mut |s, turn, carried| {
             let totals = values_of(s, &types, carried);
             let first = turn.first().cloned().unwrap_or_default().scaled(width as i64);
@@ -37,6 +41,12 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
             let new = numbers.ge((width - rest) as i64);
             let first = AffineExpr::constant((k - width) as i64);
             totals = self.products(s, [row, column, &first], Some(new), &totals)?;
+        }
+        if offsets_rows {
+            let offsets = totals.split_off((tiles.rows * tiles.lanes) as usize);
+            for (total, &offset) in totals.iter_mut().zip(offsets.iter().cycle()) {
+                *total = elemental::binary(s.emitter, BinaryOp::Subtract, *total, offset)?;
+            }
         }
         totals.chunks(tiles.lanes as usize).map(|row| lane_sums(s, ty, row)).collect()
     }
@@ -52,13 +62,14 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         let tiles = self.tiles;
         let sums = [first.clone()];
         let columns = self.lanes_of_k(s, 1, (column, tiles.lanes), &sums, mask)?;
-        let rows = self.lanes_of_k(s, 0, (row, tiles.rows), &sums, mask)?;
+        let mut rows = self.lanes_of_k(s, 0, (row, tiles.rows), &sums, mask)?;
+        if let Some(groups) = tiles.groups.filter(|groups| groups.instruction.offsets_rows())
+            && let Some(column) = columns.first()
+        {
+            rows.push(Value::new(column.element_type(), groups.instruction.row_offset(column.lanes())));
+        }
         let pairs = rows.iter().flat_map(|&row| columns.iter().map(move |&column| (row, column)));
-        let add = |((row, column), &total)| {
-            let product = elemental::binary(s.emitter, BinaryOp::Multiply, row, column)?;
-            elemental::binary(s.emitter, BinaryOp::Add, total, product)
-        };
-        pairs.zip(totals).map(add).collect()
+        pairs.zip(totals).map(|((row, column), &total)| self.add_products(s.emitter, total, [row, column])).collect()
     }
 
     /// Loads neighbours along K for several rows or columns.
@@ -72,10 +83,15 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let (near, step) = self.strip(s, which, free, sums)?;
         let width = self.tiles.k_lanes as u32;
-        let none = zero(s.emitter, self.matmul.accumulator_type).splat(width);
         let value = |number: i64| {
-            let value = self.computed(s, near.load(s, number * step, width))?;
-            Ok(mask.map_or(value, |mask| elemental::select_lanes(mask, value, none)))
+            let value = near.load(s, number * step, width);
+            let value = if self.tiles.groups.is_some() { value } else { self.computed(s, value)? };
+            let none = zero(s.emitter, value.element_type()).splat(width);
+            let value = mask.map_or(value, |mask| elemental::select_lanes(mask, value, none));
+            match self.tiles.groups {
+                Some(groups) => Ok(Value::new(self.packed_type(), groups.instruction.joined(which, value)?)),
+                None => Ok(value),
+            }
         };
         (0..count as i64).map(value).collect()
     }

@@ -1,12 +1,14 @@
 //! Loop nest of a register-blocked GEMM: packs a block of columns, then multiplies row tiles by its panels.
 
 use xla_hlo::Result;
+use xla_hlo::ops::BinaryOp;
 use xla_service::Optimize;
 
-use crate::elemental::Value;
+use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::batch_matmul::{BatchMatmul, Panel};
+use crate::fused::contraction::groups::packed_type;
 use crate::fused::contraction::tiling::{Place, RegisterTiles};
 use crate::fused::core::convolution::zero;
 use crate::fused::core::window::{raws_of, values_of};
@@ -27,11 +29,13 @@ impl<'m> FusedKernel<'_, 'm> {
     ) -> Result<u64> {
         let matmul = self.matmul()?.in_memory_order();
         let mut fused = self.bind(emitter, frame.pointers)?;
-        let [rows, columns, sums] = tiles.scratch();
+        let [rows, columns, sums, starts] = tiles.scratch();
+        let (packed, sum) = (packed_type(tiles.groups, &matmul), matmul.accumulator_type);
         let panels = [
-            Panel::new(&fused, &matmul, rows)?,
-            Panel::new(&fused, &matmul, columns)?,
-            Panel::new(&fused, &matmul, sums)?,
+            Panel::new(&fused, packed, rows)?,
+            Panel::new(&fused, packed, columns)?,
+            Panel::new(&fused, sum, sums)?,
+            Panel::new(&fused, sum, starts)?,
         ];
         let result = self.target(&fused, 0);
         let loops = tiles.items(&matmul.batch);
@@ -92,7 +96,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
                 s.turns(panels, &mut |s, panel| {
                     let column = column(s, panel)?;
                     let kept = first.clone().plus(panel).scaled((tiles.rows * tiles.columns()) as i64);
-                    let start = job.start(s, &kept)?;
+                    let start = job.start(s, panel, &kept)?;
                     let sums = job.sums(s, &row, (panel, &column), &start)?;
                     job.keep_or_store(s, &kept, [&row, &column], &sums)
                 })
@@ -102,8 +106,27 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Returns the initial sums of a tile: zero, or for later blocks of K the sums kept at `kept`.
-    fn start(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, kept: &AffineExpr) -> Result<Vec<Value<'e, 'ctx>>> {
+    /// Returns the initial sums of a tile: zero, or the values that are packed with its panel; for later blocks of K
+    /// plus the sums kept at `kept`.
+    fn start(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        panel: &AffineExpr,
+        kept: &AffineExpr,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let earlier = self.earlier_sums(s, kept)?;
+        if self.panels[3].arrays.is_empty() {
+            return Ok(earlier);
+        }
+        let starts = self.tiles.starts().into_iter().map(|start| start as i64);
+        let place = panel.clone().scaled(self.tiles.columns() as i64);
+        let columns = self.take(s, 3, &place, (starts, self.tiles.lanes as u32))?;
+        let sums = earlier.iter().zip(columns.iter().cycle());
+        sums.map(|(&sum, &start)| elemental::binary(s.emitter, BinaryOp::Add, sum, start)).collect()
+    }
+
+    /// Returns the sums of earlier blocks of K: zero for the first block, or the sums kept at `kept`.
+    fn earlier_sums(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, kept: &AffineExpr) -> Result<Vec<Value<'e, 'ctx>>> {
         let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
         let zeros = vec![zero(s.emitter, ty).splat(tiles.lanes as u32); (tiles.rows * tiles.vectors) as usize];
         if tiles.parts == 1 {

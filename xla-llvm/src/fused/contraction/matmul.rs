@@ -4,7 +4,7 @@
 //! M of a convolution is the window positions in all images, and K is the offsets in the window with the input
 //! channels: a GEMM whose left operand does not exist in memory (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
 
-use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op};
+use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op, Precision};
 use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Result};
 
 use crate::fused::analysis::FusedKernel;
@@ -41,6 +41,8 @@ pub(crate) struct Matmul<'m> {
     pub neighbours: [Neighbours; 2],
     /// Element types of the operands.
     pub types: [ElementType; 2],
+    /// Narrowest known types that represent the operands' elements: of a `convert` to a wider type, its operand's.
+    pub exact_types: [ElementType; 2],
     /// Bytes of an element of each operand.
     pub bytes: [u64; 2],
     /// Stride between steps of K, in elements, of operands that are arrays in memory; `None` if it is not constant.
@@ -63,6 +65,15 @@ impl Contraction<'_> {
             Contraction::Convolution(op) => op.algorithm,
         };
         algorithm == Some(DotAlgorithm::Tf32Tf32F32)
+    }
+
+    /// Returns the algorithm, and whether all operands have the default precision.
+    fn precision(self) -> (Option<DotAlgorithm>, bool) {
+        let (precision, algorithm) = match self {
+            Contraction::Dot(dot) => (&dot.precision, dot.algorithm),
+            Contraction::Convolution(op) => (&op.precision, op.algorithm),
+        };
+        (algorithm, precision.iter().all(|&p| p == Precision::Default))
     }
 }
 
@@ -161,7 +172,7 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl<'m> Matmul<'m> {
-    fn new(graph: &'m Computation, id: InstrId) -> Option<Matmul<'m>> {
+    pub fn new(graph: &'m Computation, id: InstrId) -> Option<Matmul<'m>> {
         let array = |id: InstrId| graph[id].shape().as_array();
         let operands = [*graph[id].operands().first()?, *graph[id].operands().get(1)?];
         let (left, right, result) = (array(operands[0])?, array(operands[1])?, array(id)?);
@@ -217,6 +228,7 @@ impl<'m> Matmul<'m> {
             operand_type,
             neighbours,
             types,
+            exact_types: operands.map(|id| exact_type(graph, id)),
             bytes,
             k_strides: [None; 2],
             bulk: [None, None],
@@ -311,6 +323,21 @@ impl<'m> Matmul<'m> {
         count(&[self.batches(), self.extent(MatmulSide::Left), self.extent(MatmulSide::Right)])
     }
 
+    /// Whether operands may be rounded to bf16, and pairs of their products added to an f32 in any order: the elements
+    /// are bf16 and have the default precision, or the algorithm allows it.
+    pub fn allows_bf16_products(&self) -> bool {
+        let types = self.exact_types;
+        let is_narrow = types == [ElementType::BF16; 2];
+        match self.contraction.precision() {
+            (Some(DotAlgorithm::Bf16Bf16F32), _) => {
+                types.iter().all(|ty| [ElementType::BF16, ElementType::F32].contains(ty))
+            }
+            (Some(DotAlgorithm::Bf16Bf16Bf16), _) => is_narrow,
+            (Some(_), _) => false,
+            (None, is_default) => is_default && is_narrow,
+        }
+    }
+
     pub fn is_dot(&self) -> bool {
         matches!(self.contraction, Contraction::Dot(_))
     }
@@ -368,6 +395,25 @@ impl<'m> Matmul<'m> {
             }
         }
     }
+}
+
+/// Returns the narrowest known type that represents the elements of an array.
+fn exact_type(graph: &Computation, mut id: InstrId) -> ElementType {
+    let element_type = |id: InstrId| graph[id].shape().as_array().map_or(ElementType::Pred, ArrayShape::element_type);
+    let ty = element_type(id);
+    while let Op::Copy(_) | Op::Transpose(_) | Op::Reshape(_) | Op::Broadcast(_) | Op::Slice(_) = graph[id].op() {
+        id = graph[id].operand(0);
+    }
+    let Op::Convert(_) = graph[id].op() else { return ty };
+    let from = element_type(graph[id].operand(0));
+    let is_exact = match (from.kind(), ty.kind()) {
+        // The sign of a negative number is lost in a wider unsigned type.
+        (ElementKind::Signed, ElementKind::Signed) => true,
+        (ElementKind::Unsigned, ElementKind::Signed | ElementKind::Unsigned) => true,
+        (ElementKind::Float, ElementKind::Float) => ty.bit_width() >= 32,
+        _ => false,
+    };
+    if is_exact && from.bit_width() < ty.bit_width() { from } else { ty }
 }
 
 /// Sorts extents and numbers of dimensions by their positions in memory.

@@ -35,6 +35,9 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Packs the rows of a tile, given the first one: contiguous along K, or step by step.
     pub fn pack_rows(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &AffineExpr) -> Result<()> {
         let (tiles, panel) = (self.tiles, &self.panels[0]);
+        if let Some(groups) = tiles.groups {
+            return self.pack_row_groups(s, row, groups);
+        }
         if tiles.places[0] == Place::Panel(Along::K) {
             let pitch = tiles.pitch() as i64;
             let width = self.width(s, 0, tiles.packing[0].extent);
@@ -67,6 +70,9 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         column: &AffineExpr,
     ) -> Result<()> {
         let tiles = self.tiles;
+        if let Some(groups) = tiles.groups {
+            return self.pack_column_groups(s, (panel, column), groups);
+        }
         let extent = tiles.columns().min(tiles.axes[1].extent);
         let block = within(tiles.lanes.min(LARGEST_BLOCK), tiles.packing[1].extent) as u32;
         if tiles.places[1] == Place::Panel(Along::K) && block > 1 && self.matmul.neighbours[1].run > 1 {
@@ -124,7 +130,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     }
 
     /// Returns the number of lanes to pack with along an extent.
-    fn width(&self, s: &FusedEmitter<'e, 'ctx, 'm>, which: usize, extent: u64) -> u32 {
+    pub fn width(&self, s: &FusedEmitter<'e, 'ctx, 'm>, which: usize, extent: u64) -> u32 {
         let side = self.tiles.sides[which] as usize;
         if self.matmul.neighbours[side].run == 1 {
             return 1;
@@ -157,6 +163,18 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         which: usize,
+        at: (&AffineExpr, &[AffineExpr]),
+        width: u32,
+    ) -> Result<Value<'e, 'ctx>> {
+        let value = self.loaded(s, which, at, width)?;
+        self.computed(s, value)
+    }
+
+    /// Loads an operand's element at an index, or one per lane of the index.
+    pub fn loaded(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        which: usize,
         (free, sums): (&AffineExpr, &[AffineExpr]),
         width: u32,
     ) -> Result<Value<'e, 'ctx>> {
@@ -167,8 +185,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         let condition = condition.filter(|_| !self.tiles.whole[which]);
         let none = zero(s.emitter, ty).splat(width);
         let Some(guard) = condition.filter(|guard| guard.mask.width() == 1) else {
-            let value = s.choose(condition, width, operand, &index, none)?;
-            return self.computed(s, value.splat(width));
+            return Ok(s.choose(condition, width, operand, &index, none)?.splat(width));
         };
         // Use a branch instead of masked lanes, since all lanes exist or none does.
         let raws = s.when(guard.mask, &none.raws(), |s| {
@@ -177,7 +194,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
             let index = self.index(s, which, (free, k, &[outer, &[inner]].concat()), &mut None)?;
             Ok(s.element(operand, &index)?.splat(width).raws())
         })?;
-        self.computed(s, Value::from_raws(s.emitter, ty, &raws))
+        Ok(Value::from_raws(s.emitter, ty, &raws))
     }
 
     /// Converts a value of an operand to the accumulator type.

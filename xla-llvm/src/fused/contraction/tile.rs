@@ -1,7 +1,6 @@
 //! A register tile: the loop over K, which adds the outer product of a left operand's column and a right operand's row.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
-use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Error, Result};
 
 use crate::elemental::{self, Value};
@@ -35,11 +34,9 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
                 let mut totals = values_of(s, &types, carried);
                 let columns = self.columns(s, (panel, column), sums)?;
                 let rows = self.rows(s, row, sums)?;
-                for (row, totals) in rows.iter().zip(totals.chunks_mut(columns.len())) {
+                for (&row, totals) in rows.iter().zip(totals.chunks_mut(columns.len())) {
                     for (&column, total) in columns.iter().zip(totals) {
-                        let product =
-                            elemental::binary(s.emitter, BinaryOp::Multiply, row.splat(column.width()), column)?;
-                        *total = elemental::binary(s.emitter, BinaryOp::Add, *total, product)?;
+                        *total = self.add_products(s.emitter, *total, [row, column])?;
                     }
                 }
                 Ok(raws_of(&totals))
@@ -56,16 +53,24 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let tiles = self.tiles;
         let numbers = 0..tiles.rows as i64;
-        match tiles.places[0] {
-            Place::Array => {
+        match (tiles.places[0], tiles.groups) {
+            (Place::Array, Some(groups)) => {
+                let (near, step) = self.strip(s, 0, row, &self.element_of(sums, 0))?;
+                let group = |number: i64| {
+                    let elements = near.load(s, number * step, groups.size() as u32);
+                    Ok(Value::new(self.packed_type(), groups.instruction.joined(0, elements)?))
+                };
+                numbers.map(group).collect()
+            }
+            (Place::Array, None) => {
                 let (near, step) = self.strip(s, 0, row, sums)?;
                 numbers.map(|number| self.computed(s, near.load(s, number * step, 1))).collect()
             }
-            Place::Panel(Along::K) => {
+            (Place::Panel(Along::K), _) => {
                 let pitch = tiles.pitch() as i64;
                 self.take(s, 0, &tiles.sums.step(sums), (numbers.map(|number| number * pitch), 1))
             }
-            Place::Panel(Along::Free) => {
+            (Place::Panel(Along::Free), _) => {
                 self.take(s, 0, &tiles.sums.step(sums).scaled(tiles.rows as i64), (numbers, 1))
             }
         }
@@ -80,23 +85,38 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let lanes = self.tiles.lanes as u32;
         let starts = self.tiles.starts().into_iter().map(|start| start as i64);
-        match self.tiles.places[1] {
-            Place::Array => {
+        match (self.tiles.places[1], self.tiles.groups) {
+            (Place::Array, Some(groups)) => {
+                let strips = (0..groups.size()).map(|number| {
+                    let sums = self.element_of(sums, number);
+                    Ok(self.strip(s, 1, column, &sums)?.0)
+                });
+                let strips = strips.collect::<Result<Vec<_>>>()?;
+                let group = |start: i64| {
+                    let elements: Vec<_> = strips.iter().map(|near| near.load(s, start, lanes)).collect();
+                    let lanes = groups.instruction.combined(1, &elements)?;
+                    let lanes = lanes.ok_or_else(|| Error::internal("a group of K steps has no elements"))?;
+                    Ok(Value::new(self.packed_type(), lanes))
+                };
+                starts.map(group).collect()
+            }
+            (Place::Array, None) => {
                 let (near, _) = self.strip(s, 1, column, sums)?;
                 starts.map(|start| self.computed(s, near.load(s, start, lanes))).collect()
             }
-            Place::Panel(_) => self.take(s, 1, &self.place(panel, &self.tiles.sums.step(sums)), (starts, lanes)),
+            (Place::Panel(_), _) => self.take(s, 1, &self.place(panel, &self.tiles.sums.step(sums)), (starts, lanes)),
         }
     }
 
     /// Loads elements of a panel, `lanes` elements at each distance from a place.
-    fn take(
+    pub fn take(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         which: usize,
         place: &AffineExpr,
         (distances, lanes): (impl Iterator<Item = i64>, u32),
     ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let ty = if which < 2 { self.packed_type() } else { self.matmul.accumulator_type };
         let place = s.number_of(place)?;
         let place = s.lanes_of(place);
         let mut near = Vec::new();
@@ -107,7 +127,7 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
             let part = |&(array, scalar): &(PointerValue<'ctx>, Scalar)| {
                 s.emitter.load_lanes(array, s.number(distance), scalar, lanes, None).raw()
             };
-            Value::from_raws(s.emitter, self.matmul.accumulator_type, &near.iter().map(part).collect::<Vec<_>>())
+            Value::from_raws(s.emitter, ty, &near.iter().map(part).collect::<Vec<_>>())
         };
         Ok(distances.map(load).collect())
     }

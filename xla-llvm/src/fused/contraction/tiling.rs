@@ -5,22 +5,22 @@
 
 use std::fmt;
 
-use xla_hlo::{ElementType, InstrId, Result};
+use xla_hlo::{ElementType, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::arrays::Arrays;
 use crate::fused::contraction::axes::Axis;
+use crate::fused::contraction::groups::{DotInstruction, Groups};
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
-use crate::fused::core::address::strides_of;
 use crate::fused::kernel::Launch;
-use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId, position};
+use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::register_tiles::{
     ALIASING, BLOCK_BYTES, COLUMNS_ALONG_K, ITEMS_A_THREAD, LATENCY, LEAST_K_VECTORS, LEAST_PANELS, LEAST_TILES,
     LEAST_WORK, MOST_VECTORS, NEAR_BYTES, PART, REDUCING, SUMS_BYTES,
 };
-use crate::target::Target;
 
 /// Register blocking of a GEMM: tiles of accumulators in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,10 @@ pub(crate) struct RegisterTiles {
     pub sums: Axis,
     /// Number of blocks that K is split into, which are processed sequentially.
     pub parts: u64,
-    /// Number of K steps in each block.
+    /// Number of K steps in each block; steps are groups if there are any.
     pub depth: u64,
+    /// Groups of K that are multiplied at once.
+    pub groups: Option<Groups>,
     /// Number of rows of a tile.
     pub rows: u64,
     /// Number of vectors in a row of a tile.
@@ -65,15 +67,6 @@ pub(crate) enum Place {
     Array,
     /// Panel in scratch memory, packed in vectors along this direction.
     Panel(Along),
-}
-
-/// Facts about the arrays of a GEMM.
-struct Arrays {
-    /// Symbols of batch, M, N and K.
-    symbols: [Vec<SymbolId>; 4],
-    /// Position in memory of each operand whose elements are all in memory.
-    operands: [Option<AffineExpr>; 2],
-    result: AffineExpr,
 }
 
 impl Strategy for RegisterTiles {
@@ -117,8 +110,19 @@ impl RegisterTiles {
         self.depth.next_multiple_of(16) + 16
     }
 
-    /// Returns the elements of scratch memory for rows, for columns, and for sums between blocks of K.
-    pub fn scratch(&self) -> [u64; 3] {
+    /// Returns the number of K elements in each block.
+    pub fn elements_of_part(&self) -> u64 {
+        self.depth * self.groups.filter(|_| self.k_lanes == 1).map_or(1, Groups::size)
+    }
+
+    /// Whether packed columns have initial sums, because the rows are offset.
+    fn has_starts(&self) -> bool {
+        self.places[1] != Place::Array && self.groups.is_some_and(|groups| groups.instruction.offsets_rows())
+    }
+
+    /// Returns the elements of scratch memory for rows, for columns, for sums between blocks of K, and for initial sums
+    /// of columns.
+    pub fn scratch(&self) -> [u64; 4] {
         let rows = match self.places[0] {
             Place::Array => 0,
             Place::Panel(Along::K) => self.rows * self.pitch(),
@@ -126,7 +130,8 @@ impl RegisterTiles {
         };
         let columns = if self.places[1] == Place::Array { 0 } else { self.block * self.columns() * self.depth };
         let sums = self.outer_rows() * self.run * self.block * self.rows * self.columns();
-        [rows, columns, if self.parts > 1 { sums } else { 0 }]
+        let starts = if self.has_starts() { self.block * self.columns() } else { 0 };
+        [rows, columns, if self.parts > 1 { sums } else { 0 }, starts]
     }
 
     /// Returns the trip count of the outer row loops in a work item.
@@ -157,6 +162,9 @@ impl fmt::Display for RegisterTiles {
                 Place::Panel(Along::Free) => write!(f, ", {name} packed")?,
             }
         }
+        if let Some(groups) = self.groups {
+            write!(f, ", groups of {}", groups.size())?;
+        }
         if self.k_lanes > 1 {
             write!(f, ", sums of {} lanes along k", self.k_lanes)?;
         }
@@ -181,40 +189,13 @@ impl<'m> FusedKernel<'_, 'm> {
         let work = work.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent));
         // Narrow integers have more lanes in vector loops, with the same wrap-around.
         let widens = !matmul.element_type.is_float() && matmul.accumulator_type != matmul.element_type;
-        if work < LEAST_WORK || extents.contains(&1) || widens {
+        let is_slower =
+            widens && DotInstruction::of(&matmul, emitter.target(), emitter.options().flush_denormals).is_none();
+        if work < LEAST_WORK || extents.contains(&1) || is_slower {
             return Ok(None);
         }
-        let arrays = self.arrays(&matmul, emitter.target())?;
-        Ok(tiles(&matmul, &arrays, emitter))
-    }
-
-    /// Determines where the GEMM's elements are in memory.
-    fn arrays(&self, matmul: &Matmul<'m>, target: &Target) -> Result<Arrays> {
-        let mut accesses = self.accesses(target);
-        let mut symbols = |extents: &[u64]| -> Vec<SymbolId> {
-            extents.iter().map(|&extent| accesses.define(Symbol { extent: Some(extent), level: 0 }, 1)).collect()
-        };
-        let [batch, m, n, k] =
-            [&matmul.batch, &matmul.free[0], &matmul.free[1], &matmul.contracting].map(|d| symbols(d));
-        let exprs = |symbols: &[SymbolId]| symbols.iter().map(|&id| AffineExpr::symbol(id)).collect::<Vec<_>>();
-        let all = [&batch, &m, &n, &k].map(|symbols| exprs(symbols));
-        let shape = |id: InstrId| self.graph()[id].shape().expect_array();
-        let mut operands = [None, None];
-        for side in [MatmulSide::Left, MatmulSide::Right] {
-            let id = matmul.operands[side as usize];
-            let mut condition = None;
-            let index = matmul.operand_index(
-                &mut accesses,
-                side,
-                (&all[0], &all[1 + side as usize], &all[3]),
-                &mut condition,
-            )?;
-            if self.source.inputs.contains(&id) && condition.is_none() {
-                operands[side as usize] = Some(position(&index, &strides_of(shape(id)?)));
-            }
-        }
-        let result = position(&matmul.result_index(&all[0], &all[1], &all[2]), &strides_of(shape(matmul.id)?));
-        Ok(Arrays { symbols: [batch, m, n, k], operands, result })
+        let arrays = self.matmul_arrays(&matmul, emitter.target())?;
+        Ok(tiles(&matmul, &arrays, emitter).filter(|tiles| !widens || tiles.groups.is_some()))
     }
 }
 
@@ -229,21 +210,20 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
         Some(at) => Axis::last(&matmul.free[1], &symbols[2], &[at, result]),
         None => Axis::apart(&matmul.free[1]),
     };
-    let packing = [0, 1].map(|side| match &operands[side] {
-        Some(at) => Axis::last(&matmul.contracting, &symbols[3], &[at]),
-        None => Axis::apart(&matmul.contracting),
-    });
     let column = columns.carrier(&symbols[2])?;
     // A single row costs little compared to packing its columns.
     if result.coefficient(column) != 1 || rows.extent == 1 {
         return None;
     }
-    let along_k = tile_along_k(matmul, arrays, [rows.extent, columns.extent], emitter);
+    let groups = arrays.groups(matmul, columns.extent, emitter);
+    let along_k = tile_along_k(matmul, arrays, groups, [rows.extent, columns.extent], emitter);
     let [height, vectors, lanes, k_lanes] = match along_k {
         Some(tile) => tile,
         None => register_tile(matmul, [rows.extent, columns.extent], emitter)?,
     };
+    let packing = arrays.k_loops(matmul, groups);
     let sums = Axis::last(&matmul.contracting, &symbols[3], &[]);
+    let depth = if k_lanes > 1 { matmul.k() } else { packing[0].loops().iter().product() };
     let (sides, places) = ([MatmulSide::Left, MatmulSide::Right], matmul.neighbours.map(|n| Place::Panel(n.along)));
     let items = matmul.batches() * columns.outer.iter().product::<u64>();
     let wanted = match emitter.options().threads as u64 {
@@ -256,7 +236,8 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
         packing,
         sums,
         parts: 1,
-        depth: matmul.k(),
+        depth,
+        groups,
         rows: height,
         vectors,
         lanes,
@@ -269,7 +250,12 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
     };
     tiles.places = if k_lanes > 1 { [Place::Array; 2] } else { tiles.choose_places(matmul, arrays) };
     let in_place = (0..2).filter(|&side| tiles.places[side] == Place::Array).filter_map(|side| operands[side].as_ref());
-    tiles.sums = Axis::last(&matmul.contracting, &symbols[3], &in_place.collect::<Vec<_>>());
+    let in_place: Vec<&AffineExpr> = in_place.collect();
+    tiles.sums = match groups.filter(|_| k_lanes == 1) {
+        Some(_) if in_place.is_empty() => tiles.sums.part(depth),
+        Some(_) => tiles.packing[0].clone(),
+        None => Axis::last(&matmul.contracting, &symbols[3], &in_place),
+    };
     let bytes = matmul.accumulator_type.byte_width() as u64;
     tiles.divide_k();
     tiles.choose_blocks(bytes, wanted.div_ceil(items.max(1)));
@@ -286,7 +272,8 @@ impl RegisterTiles {
     fn divide_k(&mut self) {
         let k = self.depth;
         let is_one_loop = [&self.packing[0], &self.packing[1], &self.sums].iter().all(|axis| axis.outer.is_empty());
-        if !is_one_loop || self.places[1] == Place::Array || k <= 2 * PART.start() {
+        let is_ragged = self.groups.is_some_and(|groups| groups.rest() > 0);
+        if !is_one_loop || is_ragged || self.places[1] == Place::Array || k <= 2 * PART.start() {
             return;
         }
         let divisor =
@@ -295,6 +282,7 @@ impl RegisterTiles {
         (self.depth, self.parts) = (depth, k / depth);
         self.packing = [0, 1].map(|side| self.packing[side].part(depth));
         self.sums = self.sums.part(depth);
+        self.groups = self.groups.map(|groups| Groups { extent: depth * groups.size(), ..groups });
     }
 
     /// Chooses the number of panels per block, given the bytes of a sum and the wanted number of work items.
@@ -345,6 +333,9 @@ impl RegisterTiles {
             let carrier = self.axes[side].carrier(&symbols[1 + side])?;
             operands[side].as_ref().map(|at| at.coefficient(carrier).unsigned_abs())
         };
+        if let Some(groups) = self.groups {
+            return self.choose_group_places(matmul, groups, [step(0), step(1)], tiles);
+        }
         let rows_in_place = step(0).is_some_and(|step| {
             let is_apart = along[0] == Along::K && !(step * bytes).is_multiple_of(ALIASING);
             is_alike(0) && (is_apart || panels < LEAST_PANELS) || panels == 1
@@ -353,6 +344,32 @@ impl RegisterTiles {
             let is_near = self.depth * self.axes[1].extent * bytes <= NEAR_BYTES;
             step == 1 && (is_alike(1) && (is_near || tiles < LEAST_TILES) || tiles == 1)
         });
+        let place = |side: usize, in_place| if in_place { Place::Array } else { Place::Panel(along[side]) };
+        [place(0, rows_in_place), place(1, columns_in_place)]
+    }
+}
+
+impl RegisterTiles {
+    /// Chooses where operands are read if steps are groups, given the distance between rows and between columns in
+    /// memory, and the number of row tiles that read a panel. Rows are read in place if groups are contiguous, and
+    /// columns if only one tile reads them.
+    fn choose_group_places(
+        &self,
+        matmul: &Matmul<'_>,
+        groups: Groups,
+        [row_step, column_step]: [Option<u64>; 2],
+        tiles: u64,
+    ) -> [Place; 2] {
+        let [_, panels] = self.tiles();
+        let along = matmul.neighbours.map(|neighbours| neighbours.along);
+        let is_whole = groups.rest() == 0 && !groups.instruction.offsets_rows();
+        let has_bytes = |side: usize| matmul.bytes[side] * groups.size() == 4;
+        let rows_in_place = row_step.is_some_and(|step| {
+            let is_apart = !(step * matmul.bytes[0]).is_multiple_of(ALIASING);
+            let is_contiguous = has_bytes(0) && along[0] == Along::K && matmul.k_strides[0] == Some(1);
+            is_whole && is_contiguous && (is_apart || panels < LEAST_PANELS)
+        });
+        let columns_in_place = is_whole && has_bytes(1) && column_step == Some(1) && tiles == 1;
         let place = |side: usize, in_place| if in_place { Place::Array } else { Place::Panel(along[side]) };
         [place(0, rows_in_place), place(1, columns_in_place)]
     }
@@ -388,6 +405,7 @@ fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitt
 fn tile_along_k(
     matmul: &Matmul<'_>,
     arrays: &Arrays,
+    groups: Option<Groups>,
     [rows, columns]: [u64; 2],
     emitter: &Emitter<'_>,
 ) -> Option<[u64; 4]> {
@@ -396,16 +414,24 @@ fn tile_along_k(
     let k = Axis::last(&matmul.contracting, &arrays.symbols[3], &at);
     let carrier = k.carrier(&arrays.symbols[3])?;
     let lies_along_k = k.outer.is_empty() && at.iter().all(|at| at.coefficient(carrier) == 1);
-    let k_lanes = u64::from(target.lanes(8 * ty.byte_width() as u32));
+    let k_lanes = u64::from(target.lanes(8 * ty.byte_width() as u32)) * groups.map_or(1, Groups::size);
+    let offsets_rows = groups.is_some_and(|groups| groups.instruction.offsets_rows());
     if ty.is_complex() || !lies_along_k || k_lanes == 1 || k.extent < LEAST_K_VECTORS * k_lanes {
         return None;
     }
     let lanes = within(k_lanes.min(COLUMNS_ALONG_K), columns);
+    let steps = k.extent / groups.map_or(1, Groups::size);
     // One register holds a row's element, the others those of all columns.
-    let most = (u64::from(target.abilities().registers).checked_sub(lanes + 1)? / lanes).max(1);
+    let most = u64::from(target.abilities().registers).checked_sub(lanes + 1)? / lanes;
+    let most = most.saturating_sub(u64::from(offsets_rows)).max(1);
     // Narrow elements are converted for each tile; with several tiles, packing is better.
     let pays = match matmul.bytes {
-        bytes if bytes == [ty.byte_width() as u64; 2] => rows * REDUCING <= k.extent,
+        bytes if bytes == [groups.map_or(ty.byte_width() as u64, |groups| 4 / groups.size()); 2] => {
+            // The sums of the rows' offset are reduced, too, and computed again for each tile.
+            let cost = if offsets_rows { 2 * REDUCING } else { REDUCING };
+            rows * cost <= steps
+        }
+        _ if groups.is_some() => false,
         bytes => bytes == [2; 2] && ty == ElementType::F32 && rows <= most,
     };
     pays.then(|| [rows.div_ceil(rows.div_ceil(most)), 1, lanes, k_lanes])
