@@ -1,7 +1,7 @@
 //! Stable LSD radix sort: sorts by the digits of integer keys, from the lowest to the highest.
 //!
-//! A Quicksort by AVX-512 partitions (M. Blacher and others, 2022) is not better: on one Zen 4 core, it sorted 2^20 keys
-//! of 32 bits in 1.2 times the time, and 2^18 keys with places in twice the time.
+//! A Quicksort by AVX-512 partitions (M. Blacher and others, 2022) is not better: on one Zen 4 core, it sorted 2^20
+//! keys of 32 bits in 1.2 times the time, and 2^18 keys with places in twice the time.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
