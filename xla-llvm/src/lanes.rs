@@ -2,12 +2,14 @@
 
 mod cast;
 mod control;
+mod counter;
 mod intrinsics;
 mod mask;
 mod memory;
 mod multiply;
 pub(crate) mod operators;
 mod shuffle;
+mod transpose;
 
 use inkwell::types::{BasicType, BasicTypeEnum, FloatType, IntType, VectorType};
 use inkwell::values::BasicValueEnum;

@@ -26,6 +26,8 @@ pub struct Abilities {
     pub high_product: bool,
     /// Whether the target has AVX-512F.
     pub avx512: bool,
+    /// Whether the target is x86: one operand addresses a base, a scaled index and a constant.
+    pub x86: bool,
 }
 
 /// Abilities in one floating-point type.
@@ -47,6 +49,7 @@ const SCALAR: Abilities = Abilities {
     masked_memory: true,
     high_product: true,
     avx512: false,
+    x86: false,
 };
 
 /// Compiles small functions for the target and examines the assembly. This is the most reliable test whether an
@@ -86,6 +89,7 @@ impl Assembly<'_> {
             masked_memory: !self.branches(),
             high_product: !self.calls(&["__multi3"]),
             avx512: self.has(|word| word.starts_with("%zmm")),
+            x86: family == "x86",
         }
     }
 
