@@ -1,6 +1,6 @@
 //! Code-generation driver: compiles kernels in a few LLVM modules, which are emitted and compiled in parallel.
 
-use xla_hlo::Result;
+use xla_hlo::{Error, Result};
 
 use crate::codegen::{CodeKind, Unit};
 use crate::emitter::{EmitOptions, Emitter};
@@ -135,14 +135,52 @@ impl CodegenDriver<'_> {
         Ok((EmittedModule { name: name.to_string(), machine, unit, text }, results))
     }
 
+    /// Emits one module by `write`, and generates its code and the code of `modules` in parallel, starting in order:
+    /// the most expensive ones should come first. Returns the result of `write`, and the modules with the emitted one
+    /// first.
+    ///
+    /// Fails with the first error in this order; see [`Unit::generate`].
+    pub fn generate_with<R: Send>(
+        &self,
+        (name, machine): (&str, MachineOptions),
+        write: impl FnOnce(&Emitter<'_>) -> Result<R> + Send,
+        modules: Vec<EmittedModule>,
+    ) -> Result<(R, Vec<GeneratedModule>)> {
+        let first = Job::Emit { machine, write };
+        let jobs = std::iter::once(first).chain(modules.into_iter().map(Job::Generate)).collect();
+        let mut result = None;
+        let generated = parallel::map(jobs, self.threads, |job| match job {
+            Job::Emit { machine, write } => {
+                let (emitted, result) = self.emit(name, machine, write)?;
+                Ok((Some(result), self.code(emitted)?))
+            }
+            Job::Generate(module) => Ok((None, self.code(module)?)),
+        })?;
+        let modules = generated.into_iter().map(|(own, module)| {
+            result = own.or(result.take());
+            module
+        });
+        let modules = modules.collect();
+        let result = result.ok_or_else(|| Error::internal(format!("module `{name}` was not emitted")))?;
+        Ok((result, modules))
+    }
+
     /// Generates the code of modules in parallel, starting in order: the most expensive ones should come first.
     ///
     /// Fails with the first error in this order; see [`Unit::generate`].
     pub fn generate(&self, modules: Vec<EmittedModule>) -> Result<Vec<GeneratedModule>> {
-        parallel::map(modules, self.threads, |EmittedModule { name, machine, unit, text }| {
-            let _span = tracing::debug_span!("machine-code", name).entered();
-            let code = unit.generate(self.target, &machine, self.kind)?;
-            Ok(GeneratedModule { name, code, text })
-        })
+        parallel::map(modules, self.threads, |module| self.code(module))
     }
+
+    fn code(&self, EmittedModule { name, machine, unit, text }: EmittedModule) -> Result<GeneratedModule> {
+        let _span = tracing::debug_span!("machine-code", name).entered();
+        let code = unit.generate(self.target, &machine, self.kind)?;
+        Ok(GeneratedModule { name, code, text })
+    }
+}
+
+/// Work of one thread of [`CodegenDriver::generate_with`].
+enum Job<W> {
+    Emit { machine: MachineOptions, write: W },
+    Generate(EmittedModule),
 }

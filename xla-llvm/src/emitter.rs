@@ -122,6 +122,8 @@ pub struct Emitter<'ctx> {
     scratch: Cell<Option<CallerScratch<'ctx>>>,
     /// Constant arrays of the module, by content.
     pub(crate) arrays: RefCell<HashMap<ArrayValue<'ctx>, PointerValue<'ctx>>>,
+    /// Height of the loop nest in the current loop, as far as it is emitted: 0 if the loop has no inner loops.
+    pub(crate) nest_height: Cell<usize>,
     /// Copies of functions in the current kernel, by element type and number of lanes.
     copies: RefCell<HashMap<(Opcode, ElementType, u32), usize>>,
 }
@@ -146,6 +148,7 @@ impl<'ctx> Emitter<'ctx> {
             maps: RefCell::default(),
             scratch: Cell::new(None),
             arrays: RefCell::default(),
+            nest_height: Cell::new(0),
             copies: RefCell::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 mod cast;
 mod control;
+mod counter;
 mod dots;
 mod intrinsics;
 mod mask;
@@ -9,6 +10,7 @@ mod memory;
 mod multiply;
 pub(crate) mod operators;
 mod shuffle;
+mod transpose;
 
 use inkwell::types::{BasicType, BasicTypeEnum, FloatType, IntType, VectorType};
 use inkwell::values::BasicValueEnum;

@@ -2,6 +2,7 @@
 
 use xla_hlo::Result;
 use xla_llvm::driver::{CodegenDriver, EmittedModule};
+use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{Kernel, KernelSource, Overwrite, check_overwrites, emit_kernel};
 use xla_llvm::target::{CodegenLevel, MachineOptions};
 
@@ -37,11 +38,12 @@ pub(crate) fn generate(
     let plan = plan(kernels.into_iter().flatten().collect())?;
     // The entry function consists mainly of calls, so the fastest code generation is good enough.
     let machine = MachineOptions { level: CodegenLevel::None, ..MachineOptions::default() };
-    let (entry, arguments) = driver.emit("entry", machine, |emitter| entry::emit(emitter, &plan))?;
     // It is generated first, because it is a single module that may take longer than any module of kernels.
+    let write = |emitter: &Emitter<'_>| entry::emit(emitter, &plan);
+    let (arguments, generated) = driver.generate_with(("entry", machine), write, modules)?;
     let mut texts = Vec::new();
-    let mut objects = Vec::with_capacity(modules.len() + 1);
-    for module in driver.generate(std::iter::once(entry).chain(modules).collect())? {
+    let mut objects = Vec::with_capacity(generated.len());
+    for module in generated {
         texts.extend(module.text.map(|text| (format!("{}.ll", module.name), text)));
         objects.push(module.code);
     }

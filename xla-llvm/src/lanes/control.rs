@@ -146,7 +146,10 @@ impl<'ctx> Emitter<'ctx> {
         };
         self.record(self.builder.build_conditional_branch(bit, again, done));
         self.builder.position_at_end(again);
+        let open = self.begin_loop();
         let next = body(current);
+        let counters = self.end_loop(open, N);
+        let next = next.map(|next| next.as_counter(counters));
         let back = self.builder.get_insert_block().unwrap_or(again);
         self.record(self.builder.build_unconditional_branch(head));
         for ((phi, first), next) in phis.iter().zip(state).zip(next) {

@@ -126,25 +126,6 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(builder.build_shuffle_vector(first, undefined, zeros, "").map(Into::into))
     }
 
-    /// Transposes a square block in registers: returns the columns of `rows`. The number of rows equals the number of
-    /// elements in each, a power of two; an element is `parts` lanes.
-    ///
-    /// Each step interleaves elements of a row of the upper half with elements of a row of the lower half. That doubles
-    /// the distance of neighbours, and `log2(rows)` steps bring the elements of one column together.
-    pub(crate) fn transposed(mut rows: Vec<Self>, parts: u32) -> Vec<Self> {
-        let count = rows.len() as u32;
-        let of_half = |half: u32| -> Vec<u32> {
-            let elements = (half * count / 2..(half + 1) * count / 2).flat_map(|i| [i, count + i]);
-            elements.flat_map(|i| (0..parts).map(move |p| i * parts + p)).collect()
-        };
-        let (low, high) = (of_half(0), of_half(1));
-        for _ in 0..count.ilog2() {
-            let (upper, lower) = rows.split_at(rows.len() / 2);
-            rows = upper.iter().zip(lower).flat_map(|(x, y)| [x.shuffle(*y, &low), x.shuffle(*y, &high)]).collect();
-        }
-        rows
-    }
-
     /// Applies `f` to pieces of `lanes` lanes of this value and another one, and concatenates the results. The width
     /// must be `lanes` times a power of two.
     pub(crate) fn in_parts(self, lanes: u32, other: Self, f: impl Fn(Self, Self) -> Self + Copy) -> Self {

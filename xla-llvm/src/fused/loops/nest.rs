@@ -65,8 +65,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         self.remember_block()?;
         let suspended = self.levels.split_off(level + 1);
+        // Loops in the hoisted code are not inside of the current loop.
+        let height = self.emitter.nest_height.get();
         self.emitter.builder().position_at_end(self.levels[level].block);
         let result = f(self);
+        self.emitter.nest_height.set(height);
         self.remember_block()?;
         self.levels.extend(suspended);
         if let Some(level) = self.levels.last() {
@@ -171,8 +174,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             },
         );
         let inputs: Vec<BasicValueEnum<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
+        let open = self.emitter.begin_loop();
         let outputs = body(self, symbol, &inputs)?;
-        let next = value + range.step as i64;
+        let counters = self.emitter.end_loop(open, carried.len());
+        let next = (value + range.step as i64).as_counter(counters);
         let again = next.lt(range.end);
         let latch = self.current_block()?;
         let exit = self.new_block("exit")?;

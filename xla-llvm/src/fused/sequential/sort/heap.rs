@@ -10,6 +10,9 @@ use crate::fused::tuning::row_sort::BLOCK_REGISTERS;
 use crate::lanes::Lanes;
 
 /// Stores the `wanted` least items in order at the beginning of memory; `wanted` is positive and less than the count.
+///
+/// The first phase makes a heap of the first items and scans the others, the second sorts the heap. Both emit one loop,
+/// since code generation takes most of the time to compile a selection.
 pub(super) fn select<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     items: &Items<'_, 'e, 'ctx>,
@@ -18,18 +21,23 @@ pub(super) fn select<'e, 'ctx>(
     let e = s.emitter;
     let (zero, end) = (s.number(0), s.number(wanted));
     e.each([zero, end], 1, |i| items.set(e, i, items.item(e, i)));
-    e.each([zero, s.number(wanted / 2)], 1, |done| {
-        let at = -done + (wanted / 2 - 1);
-        sift(s, items, [at, end], items.get(e, at));
-    });
-    scan(s, items, wanted)?;
-    // Move the worst item to the end of the shrinking heap.
-    e.each([s.number(1), end], 1, |done| {
-        let last = -done + wanted;
-        let (worst, item) = (items.get(e, zero), items.get(e, last));
-        items.set(e, last, worst);
-        sift(s, items, [zero, last], item);
-    });
+    let phases = s.full_range(2, 1);
+    s.for_each(phases, Vec::new(), &mut |s, phase, _| {
+        let is_first = s.uniform_value(phase)?.eq(0);
+        e.each([zero, is_first.select(s.number(wanted / 2), s.number(wanted - 1))], 1, |done| {
+            let last = -done + (wanted - 1);
+            // Inserts an inner item into its subtrees, or moves the worst item to the end of the shrinking heap.
+            let from = is_first.select(-done + (wanted / 2 - 1), last);
+            let (worst, item) = (items.get(e, zero), items.get(e, from));
+            items.set(e, from, worst);
+            let [at, count] = [is_first.select(from, zero), is_first.select(end, last)];
+            sift(s, items, [at, count], item);
+        });
+        s.when(is_first, &[], |s| {
+            scan(s, items, wanted)?;
+            Ok(Vec::new())
+        })
+    })?;
     Ok(())
 }
 
@@ -56,30 +64,28 @@ fn scan<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx
     };
     let ItemKind::KeyedPlace { place, .. } = items.kind else { return Ok(()) };
     let Order::Key { key, .. } = items.order else { return Ok(()) };
-    let blocks = (items.count - wanted) / block;
-    let rest = if width > 1 { wanted + blocks * block } else { wanted };
-    if rest > wanted {
-        let mut range = s.full_range(blocks as u64, 1);
-        (range.start, range.end, range.extent) = (heap, s.number(rest), None);
-        range.step = block as u64;
-        s.for_each(range, Vec::new(), &mut |s, begin, _| {
-            let begin = s.number_of(&crate::fused::loops::affine::AffineExpr::symbol(begin))?;
-            let begin = s.lanes_of(begin);
-            let limit = items.get(e, zero).lshr(i64::from(place)).trunc_to(row.array.bits()).splat(width);
-            // Compare a whole block at once: mostly none of its elements is better.
-            let better = (0..BLOCK_REGISTERS).map(|register| {
-                let at = begin + i64::from(register * width);
-                key_lanes(&key, row.load_block(e, at, width)).ult(limit)
-            });
-            let any = better.reduce(|a, b| a | b).map_or(begin.mask(true), Lanes::any);
-            s.when(any, &[], |s| {
-                scalar(s, begin, begin + block);
-                Ok(Vec::new())
-            })?;
-            Ok(Vec::new())
-        })?;
+    if width == 1 || items.count - wanted < block {
+        scalar(s, heap, end);
+        return Ok(());
     }
-    scalar(s, s.number(rest), end);
+    let mut range = s.full_range((items.count - wanted).unsigned_abs().div_ceil(block.unsigned_abs()), 1);
+    (range.start, range.end, range.extent) = (heap, end, None);
+    range.step = block as u64;
+    s.for_each(range, Vec::new(), &mut |s, begin, _| {
+        let begin = s.uniform_value(begin)?;
+        let limit = items.get(e, zero).lshr(i64::from(place)).trunc_to(row.array.bits()).splat(width);
+        // Compare a whole block at once: mostly none of its elements is better. The last block may begin earlier.
+        let first = begin.smin(items.count - block);
+        let better = (0..BLOCK_REGISTERS).map(|register| {
+            let at = first + i64::from(register * width);
+            key_lanes(&key, row.load_block(e, at, width)).ult(limit)
+        });
+        let any = better.reduce(|a, b| a | b).map_or(begin.mask(true), Lanes::any);
+        s.when(any, &[], |s| {
+            scalar(s, begin, (begin + block).smin(items.count));
+            Ok(Vec::new())
+        })
+    })?;
     Ok(())
 }
 
