@@ -49,10 +49,10 @@ pub(super) fn multiplies_groups(
     target: &Target,
     flush_denormals: bool,
 ) -> bool {
-    let [left, right] = cx.operands else { return false };
+    let ([left, right], [result]) = (cx.operands, cx.results) else { return false };
     let fits = match cx.instruction().op() {
         Op::Dot(op) => has_tiles_of_groups(op, &left.shape, &right.shape),
-        Op::Convolution(op) => has_contiguous_channels(op, &left.shape, &right.shape),
+        Op::Convolution(op) => has_contiguous_channels(op, [&left.shape, &right.shape, &result.shape]),
         _ => false,
     };
     fits && has_dot_instruction(&module[cx.computation], cx.instruction, target, flush_denormals)
@@ -67,16 +67,18 @@ fn has_tiles_of_groups(op: &Dot, left: &ArrayShape, right: &ArrayShape) -> bool 
         && last(right, &r.free).is_some_and(|extent| extent >= GROUPED_COLUMNS)
 }
 
-/// Whether a convolution without groups has many channels that are contiguous in the input (NHWC) and features that
-/// fill vectors, so that its kernel packs whole vectors.
-fn has_contiguous_channels(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape) -> bool {
+/// Whether a convolution without groups has many channels that are contiguous in the input (NHWC), and several positions
+/// with features that fill vectors and are contiguous in the result: its kernel packs whole vectors and has tiles.
+fn has_contiguous_channels(op: &Convolution, [input, kernel, result]: [&ArrayShape; 3]) -> bool {
     let extents = [op.dims.kernel_input_feature, op.dims.kernel_output_feature].map(|dim| kernel.dims()[dim]);
     let is_dense = op.feature_group_count == 1
         && op.batch_group_count == 1
         && op.window.dims.iter().all(|dim| dim.base_dilation == 1);
     let is_last =
         op.dims.input_feature + 1 == input.rank() && op.dims.kernel_spatial.iter().all(|&dim| dim + 2 < kernel.rank());
-    is_dense && is_last && extents.iter().all(|&extent| extent >= GROUPED_CHANNELS)
+    let feature = op.dims.output_feature;
+    let has_rows = feature + 1 == result.rank() && result.element_count() > result.dims()[feature];
+    is_dense && is_last && has_rows && extents.iter().all(|&extent| extent >= GROUPED_CHANNELS)
 }
 
 /// Whether the rows along a dimension are numerous or short enough that one thread per row is sufficient.

@@ -334,7 +334,10 @@ impl RegisterTiles {
             operands[side].as_ref().map(|at| at.coefficient(carrier).unsigned_abs())
         };
         if let Some(groups) = self.groups {
-            return self.choose_group_places(matmul, groups, [step(0), step(1)], tiles);
+            // The loops over K may be in another order than the dimensions of the left operand.
+            let carrier = self.packing[0].carrier(&symbols[3]);
+            let k_step = carrier.zip(operands[0].as_ref()).map(|(carrier, at)| at.coefficient(carrier));
+            return self.choose_group_places(matmul, groups, [step(0), step(1)], (tiles, k_step == Some(1)));
         }
         let rows_in_place = step(0).is_some_and(|step| {
             let is_apart = along[0] == Along::K && !(step * bytes).is_multiple_of(ALIASING);
@@ -351,14 +354,14 @@ impl RegisterTiles {
 
 impl RegisterTiles {
     /// Chooses where operands are read if steps are groups, given the distance between rows and between columns in
-    /// memory, and the number of row tiles that read a panel. Rows are read in place if groups are contiguous, and
-    /// columns if only one tile reads them.
+    /// memory, the number of row tiles that read a panel, and whether groups of rows are contiguous in memory. Such rows
+    /// are read in place, and columns if only one tile reads them.
     fn choose_group_places(
         &self,
         matmul: &Matmul<'_>,
         groups: Groups,
         [row_step, column_step]: [Option<u64>; 2],
-        tiles: u64,
+        (tiles, is_contiguous): (u64, bool),
     ) -> [Place; 2] {
         let [_, panels] = self.tiles();
         let along = matmul.neighbours.map(|neighbours| neighbours.along);
@@ -366,8 +369,7 @@ impl RegisterTiles {
         let has_bytes = |side: usize| matmul.bytes[side] * groups.size() == 4;
         let rows_in_place = row_step.is_some_and(|step| {
             let is_apart = !(step * matmul.bytes[0]).is_multiple_of(ALIASING);
-            let is_contiguous = has_bytes(0) && along[0] == Along::K && matmul.k_strides[0] == Some(1);
-            is_whole && is_contiguous && (is_apart || panels < LEAST_PANELS)
+            is_whole && has_bytes(0) && is_contiguous && (is_apart || panels < LEAST_PANELS)
         });
         let columns_in_place = is_whole && has_bytes(1) && column_step == Some(1) && tiles == 1;
         let place = |side: usize, in_place| if in_place { Place::Array } else { Place::Panel(along[side]) };
