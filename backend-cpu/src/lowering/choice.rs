@@ -67,8 +67,9 @@ fn has_tiles_of_groups(op: &Dot, left: &ArrayShape, right: &ArrayShape) -> bool 
         && last(right, &r.free).is_some_and(|extent| extent >= GROUPED_COLUMNS)
 }
 
-/// Whether a convolution without groups has many channels that are contiguous in the input (NHWC), and several positions
-/// with features that fill vectors and are contiguous in the result: its kernel packs whole vectors and has tiles.
+/// Whether a convolution without groups has many channels that are contiguous in the input (NHWC), and several
+/// positions with features that fill vectors and are contiguous in the result: its kernel packs whole vectors and has
+/// tiles.
 fn has_contiguous_channels(op: &Convolution, [input, kernel, result]: [&ArrayShape; 3]) -> bool {
     let extents = [op.dims.kernel_input_feature, op.dims.kernel_output_feature].map(|dim| kernel.dims()[dim]);
     let is_dense = op.feature_group_count == 1

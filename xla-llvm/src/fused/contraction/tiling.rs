@@ -354,8 +354,8 @@ impl RegisterTiles {
 
 impl RegisterTiles {
     /// Chooses where operands are read if steps are groups, given the distance between rows and between columns in
-    /// memory, the number of row tiles that read a panel, and whether groups of rows are contiguous in memory. Such rows
-    /// are read in place, and columns if only one tile reads them.
+    /// memory, the number of row tiles that read a panel, and whether groups of rows are contiguous in memory. Such
+    /// rows are read in place, and columns if only one tile reads them.
     fn choose_group_places(
         &self,
         matmul: &Matmul<'_>,
