@@ -148,7 +148,6 @@ impl CodegenDriver<'_> {
     ) -> Result<(R, Vec<GeneratedModule>)> {
         let first = Job::Emit { machine, write };
         let jobs = std::iter::once(first).chain(modules.into_iter().map(Job::Generate)).collect();
-        let mut result = None;
         let generated = parallel::map(jobs, self.threads, |job| match job {
             Job::Emit { machine, write } => {
                 let (emitted, result) = self.emit(name, machine, write)?;
@@ -156,11 +155,8 @@ impl CodegenDriver<'_> {
             }
             Job::Generate(module) => Ok((None, self.code(module)?)),
         })?;
-        let modules = generated.into_iter().map(|(own, module)| {
-            result = own.or(result.take());
-            module
-        });
-        let modules = modules.collect();
+        let (results, modules): (Vec<_>, Vec<_>) = generated.into_iter().unzip();
+        let result = results.into_iter().flatten().next();
         let result = result.ok_or_else(|| Error::internal(format!("module `{name}` was not emitted")))?;
         Ok((result, modules))
     }

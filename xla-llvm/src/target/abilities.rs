@@ -68,7 +68,9 @@ pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
 
 /// Determines the dot-product instructions of a little-endian AArch64 processor.
 pub(super) fn probe_byte_dots(triple: &str, generator: &Generator) -> Result<DotAbilities> {
-    let words = words(BYTE_DOTS, triple, generator)?;
+    let extensions = [("sext", "sext"), ("zext", "zext"), ("zext", "sext")];
+    let functions = extensions.map(|(x, y)| BYTE_DOT.replace("@X@", x).replace("@Y@", y));
+    let words = words(&(BYTE_DOTS.to_string() + &functions.concat()), triple, generator)?;
     let has = |name: &str| words.iter().any(|word| word == name);
     let bytes = ByteDots { mixed: has("usdot"), equal: has("sdot") && has("udot") };
     Ok(DotAbilities { bytes, ..DotAbilities::NONE })
@@ -225,27 +227,17 @@ define i64 @product(i64 %a, i64 %b) #0 {
 attributes #0 = { "prefer-vector-width"="512" }
 "#;
 
-/// Products of 8-bit integers of each signedness, added in groups of four.
+/// Declaration in front of the functions of [`BYTE_DOT`].
 const BYTE_DOTS: &str = r#"
 target triple = "@TRIPLE@"
 declare <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32>, <16 x i32>)
-define <4 x i32> @signed(<4 x i32> %z, <16 x i8> %x, <16 x i8> %y) {
-  %a = sext <16 x i8> %x to <16 x i32>
-  %b = sext <16 x i8> %y to <16 x i32>
-  %m = mul <16 x i32> %a, %b
-  %r = call <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32> %z, <16 x i32> %m)
-  ret <4 x i32> %r
-}
-define <4 x i32> @unsigned(<4 x i32> %z, <16 x i8> %x, <16 x i8> %y) {
-  %a = zext <16 x i8> %x to <16 x i32>
-  %b = zext <16 x i8> %y to <16 x i32>
-  %m = mul <16 x i32> %a, %b
-  %r = call <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32> %z, <16 x i32> %m)
-  ret <4 x i32> %r
-}
-define <4 x i32> @mixed(<4 x i32> %z, <16 x i8> %x, <16 x i8> %y) {
-  %a = zext <16 x i8> %x to <16 x i32>
-  %b = sext <16 x i8> %y to <16 x i32>
+"#;
+
+/// Products of 8-bit integers that are extended by `@X@` and `@Y@`, added in groups of four.
+const BYTE_DOT: &str = r#"
+define <4 x i32> @dot_@X@_@Y@(<4 x i32> %z, <16 x i8> %x, <16 x i8> %y) {
+  %a = @X@ <16 x i8> %x to <16 x i32>
+  %b = @Y@ <16 x i8> %y to <16 x i32>
   %m = mul <16 x i32> %a, %b
   %r = call <4 x i32> @llvm.vector.partial.reduce.add.v4i32.v16i32(<4 x i32> %z, <16 x i32> %m)
   ret <4 x i32> %r

@@ -287,6 +287,10 @@ impl<'m> Matmul<'m> {
                 }
             };
             (self.contracting, self.order[1]) = sorted(&self.contracting, &self.order[1], place);
+            if !self.order[1].is_sorted() {
+                // They are strides of the first order.
+                self.k_strides = [None; 2];
+            }
         }
         self
     }
