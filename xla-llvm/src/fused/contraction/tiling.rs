@@ -350,9 +350,7 @@ impl RegisterTiles {
         let place = |side: usize, in_place| if in_place { Place::Array } else { Place::Panel(along[side]) };
         [place(0, rows_in_place), place(1, columns_in_place)]
     }
-}
 
-impl RegisterTiles {
     /// Chooses where operands are read if steps are groups, given the distance between rows and between columns in
     /// memory, the number of row tiles that read a panel, and whether groups of rows are contiguous in memory. Such
     /// rows are read in place, and columns if only one tile reads them.
