@@ -55,6 +55,8 @@ mod plans;
 mod programs;
 #[path = "suite/radix_sort.rs"]
 mod radix_sort;
+#[path = "suite/scalar_computations.rs"]
+mod scalar_computations;
 #[path = "suite/scatter_plan.rs"]
 mod scatter_plan;
 #[cfg(target_arch = "x86_64")]

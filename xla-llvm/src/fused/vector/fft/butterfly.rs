@@ -67,26 +67,23 @@ impl<'e, 'ctx> Code<'e, 'ctx> {
     /// and `b` transforms of `a` numbers.
     pub fn butterfly(&self, x: &[Complex<'e, 'ctx>]) -> Vec<Complex<'e, 'ctx>> {
         let n = x.len();
-        match n {
-            0 | 1 => x.to_vec(),
-            2 => vec![x[0] + x[1], x[0] - x[1]],
-            _ => match split(n) {
-                (1, _) => self.odd(x),
-                (a, b) => {
-                    let column = |j: usize| -> Vec<_> {
-                        let y = self.butterfly(&x.iter().skip(j).step_by(b).copied().collect::<Vec<_>>());
-                        (0..).zip(y).map(|(k, y)| self.turned(y, j * k, n)).collect()
-                    };
-                    let columns: Vec<Vec<_>> = (0..b).map(column).collect();
-                    let row = |k: usize| self.butterfly(&columns.iter().map(|column| column[k]).collect::<Vec<_>>());
-                    let rows: Vec<Vec<_>> = (0..a).map(row).collect();
-                    (0..n).map(|k| rows[k % a][k / a]).collect()
-                }
-            },
+        match (n, split(n)) {
+            (2, _) => vec![x[0] + x[1], x[0] - x[1]],
+            (_, (1, _)) => self.odd(x),
+            (_, (a, b)) => {
+                let column = |j: usize| -> Vec<_> {
+                    let y = self.butterfly(&x.iter().skip(j).step_by(b).copied().collect::<Vec<_>>());
+                    (0..).zip(y).map(|(k, y)| self.turned(y, j * k, n)).collect()
+                };
+                let columns: Vec<Vec<_>> = (0..b).map(column).collect();
+                let row = |k: usize| self.butterfly(&columns.iter().map(|column| column[k]).collect::<Vec<_>>());
+                let rows: Vec<Vec<_>> = (0..a).map(row).collect();
+                (0..n).map(|k| rows[k % a][k / a]).collect()
+            }
         }
     }
 
-    /// Returns the transform of an odd prime number of numbers. Sums and differences of `x[j]` and `x[n - j]` halve the
+    /// Returns the transform of one number, or of an odd prime number of numbers. Sums and differences of `x[j]` and `x[n - j]` halve the
     /// products, since their roots are conjugate.
     fn odd(&self, x: &[Complex<'e, 'ctx>]) -> Vec<Complex<'e, 'ctx>> {
         let (n, half) = (x.len(), x.len() / 2);
