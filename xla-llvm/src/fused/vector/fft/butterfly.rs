@@ -83,8 +83,8 @@ impl<'e, 'ctx> Code<'e, 'ctx> {
         }
     }
 
-    /// Returns the transform of one number, or of an odd prime number of numbers. Sums and differences of `x[j]` and `x[n - j]` halve the
-    /// products, since their roots are conjugate.
+    /// Returns the transform of one number, or of an odd prime number of numbers. Sums and differences of `x[j]` and
+    /// `x[n - j]` halve the products, since their roots are conjugate.
     fn odd(&self, x: &[Complex<'e, 'ctx>]) -> Vec<Complex<'e, 'ctx>> {
         let (n, half) = (x.len(), x.len() / 2);
         let pairs: Vec<_> = (1..=half).map(|j| (x[j] + x[n - j], x[j] - x[n - j])).collect();
