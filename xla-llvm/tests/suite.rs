@@ -57,6 +57,8 @@ mod programs;
 mod radix_sort;
 #[path = "suite/scalar_computations.rs"]
 mod scalar_computations;
+#[path = "suite/scalar_loops.rs"]
+mod scalar_loops;
 #[path = "suite/scatter_plan.rs"]
 mod scatter_plan;
 #[cfg(target_arch = "x86_64")]

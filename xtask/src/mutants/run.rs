@@ -191,7 +191,7 @@ impl Tests {
             if is_noticed {
                 return Ok(true);
             }
-            (rest, size) = (others, size * 2);
+            (rest, size) = (others, group.len() * 2);
         }
         Ok(false)
     }
