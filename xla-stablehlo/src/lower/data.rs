@@ -1,7 +1,7 @@
 //! Constants, iotas, tuples, tokens, optimization barriers, dimension sizes.
 
 use xla_hlo::ops::{AfterAll, Broadcast, Constant, Dynamic, GetTupleElement, Iota, OptBarrier, Tuple};
-use xla_hlo::{Error, InstrId, Result, Shape};
+use xla_hlo::{Dynamism, Error, InstrId, Result, Shape};
 
 use super::attributes::Attributes;
 use super::call::Call;
@@ -25,12 +25,22 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
             let op = attributes.index("dimension").map(|dimension| Dynamic::GetDimensionSize { dimension }.into());
             add(lowering, op)
         }
-        "set_dimension_size" => {
-            let op = attributes.index("dimension").map(|dimension| Dynamic::SetDimensionSize { dimension }.into());
-            add(lowering, op)
-        }
+        "set_dimension_size" => attributes.index("dimension").and_then(|d| set_dimension_size(lowering, call, d)),
         _ => return None,
     })
+}
+
+/// Sets a size. As in XLA's builder, a constant size that equals the bound of a static dimension changes nothing:
+/// TensorFlow's top-k sets such sizes.
+fn set_dimension_size(lowering: &mut Lowering<'_>, call: &Call<'_>, dimension: usize) -> Result<InstrId> {
+    let [x, size] = call.exactly()?;
+    let constant = lowering.literal(size).filter(|size| size.array_shape().is_scalar());
+    let value = constant.and_then(|size| size.get(0).as_i128());
+    let is_whole = [lowering.shape(x), call.shape()].iter().filter_map(Shape::as_array).all(|array| {
+        let bound = array.dims().get(dimension).map(|&bound| bound as i128);
+        bound.is_some() && bound == value && array.dynamism(dimension) == Dynamism::Static
+    });
+    if is_whole { Ok(x) } else { lowering.add(Dynamic::SetDimensionSize { dimension }, call.shape(), [x, size]) }
 }
 
 /// Records the value of a constant operation.

@@ -171,3 +171,15 @@ module @m {
     return %0 : tensor<?x4xf32>
   }
 }
+// -----
+
+module @sizes_that_equal_their_bounds {
+  func.func @main(%x: tensor<2x13xf32>, %n: tensor<i32>) -> (tensor<2x13xf32>, tensor<2x?xf32, #stablehlo.bounds<?, 13>>) {
+    %c = stablehlo.constant dense<13> : tensor<i32>
+    %0 = stablehlo.set_dimension_size %x, %c, dim = 1 : (tensor<2x13xf32>, tensor<i32>) -> tensor<2x13xf32>
+    %1 = stablehlo.reshape %0 : (tensor<2x13xf32>) -> tensor<2x13xf32>
+    %2 = stablehlo.set_dimension_size %x, %n, dim = 1 : (tensor<2x13xf32>, tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 13>>
+    %3 = stablehlo.set_dimension_size %2, %c, dim = 1 : (tensor<2x?xf32, #stablehlo.bounds<?, 13>>, tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 13>>
+    return %1, %3 : tensor<2x13xf32>, tensor<2x?xf32, #stablehlo.bounds<?, 13>>
+  }
+}

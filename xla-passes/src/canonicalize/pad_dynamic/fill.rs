@@ -54,6 +54,9 @@ impl Padder<'_> {
 
     /// Clamps a size from the program between 0 and its bound.
     pub(super) fn clamped(&mut self, size: InstrId, bound: usize) -> Result<InstrId> {
+        if self.is_constant(size, bound) {
+            return Ok(size);
+        }
         let (zero, bound) = (self.known(0)?, self.known(bound)?);
         let size = self.at.binary(BinaryOp::Maximum, size, zero)?;
         self.at.binary(BinaryOp::Minimum, size, bound)

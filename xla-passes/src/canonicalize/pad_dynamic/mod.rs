@@ -111,14 +111,28 @@ impl Padder<'_> {
         Ok(())
     }
 
+    /// Returns an error if a result has a size that may be smaller than its bound.
     fn check_result(&self, root: InstrId) -> Result<()> {
-        if !self.sizes.contains_key(&root) {
+        let leaves = self.at.graph()[root].shape().leaves();
+        let is_whole = |(sizes, (_, leaf)): (&Sizes, (_, &Shape))| {
+            let dims = leaf.as_array().map_or(&[][..], |array| array.dims());
+            sizes.iter().zip(dims).all(|(size, &bound)| size.is_none_or(|size| self.is_constant(size, bound)))
+        };
+        if self.sizes.get(&root).is_none_or(|sizes| sizes.iter().zip(leaves).all(is_whole)) {
             return Ok(());
         }
         Err(Error::unimplemented(format!(
             "the result of {} has a dynamic size; mark the dimension with <= in its shape",
             self.at.graph().name()
         )))
+    }
+
+    /// Whether a size is this constant.
+    fn is_constant(&self, size: InstrId, value: usize) -> bool {
+        match self.at.graph()[size].op() {
+            Op::Constant(constant) => constant.literal.get(0).as_i128() == Some(value as i128),
+            _ => false,
+        }
     }
 
     /// Returns an error unless the size of every dynamic dimension is known.
