@@ -32,6 +32,8 @@ mod guarded;
 mod jit;
 #[path = "suite/kernel.rs"]
 mod kernel;
+#[path = "suite/kernel_table.rs"]
+mod kernel_table;
 #[path = "suite/kinds.rs"]
 mod kinds;
 #[cfg(target_arch = "x86_64")]

@@ -87,6 +87,6 @@ pub use program_form::{GlobalCause, GlobalValues, ProgramForm, program_form};
 pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};
 pub use simplify::{
     AnnotateTripCounts, AssignLayouts, CommonSubexpressions, DropZeroSized, FoldConstants, HoistInvariants, MergeDots,
-    OrderRightOperands, SimplifyAlgebra, SimplifyConditionals, SimplifyLoops, SimplifySorts, SinkSlices, UnrollLoops,
-    rule_names,
+    OrderRightOperands, SimplifyAlgebra, SimplifyConditionals, SimplifyLoops, SimplifySorts, SinkSlices,
+    SolveCountingLoops, UnrollLoops, rule_names,
 };

@@ -7,15 +7,13 @@
 use std::cell::Cell;
 
 use xla_hlo::ops::{BinaryOp, CallContext, CompareDirection};
-use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
+use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op, Shape};
 
 /// Returns the number of iterations of a loop that counts a state element from one constant up or down to another in
 /// constant steps. The condition must only compute the predicate. Also works after fusion and copy insertion.
 pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     let Op::While(op) = module[caller][id].op() else { return None };
-    // Called computations may have effects as well.
-    let has_effects = |op: &Op| op.has_side_effect() || op.call_context() == CallContext::Control;
-    if module[op.condition].iter().any(|(_, i)| has_effects(i.op())) {
+    if has_effects(module, op.condition) {
         return None;
     }
     let fuel = Cell::new(FUEL);
@@ -36,14 +34,60 @@ pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     touched.into_iter().all(|value| fits(ty, value)).then_some(trips)
 }
 
+/// Whether a computation may have effects: its own, or effects of computations that it calls.
+fn has_effects(module: &Module, computation: CompId) -> bool {
+    let has_effects = |op: &Op| op.has_side_effect() || op.call_context() == CallContext::Control;
+    module[computation].iter().any(|(_, instruction)| has_effects(instruction.op()))
+}
+
+/// Loop that only counts: an iteration adds a constant to each element of the state.
+pub(crate) struct CountingLoop {
+    /// Value that the condition compares; its leaf is the counter.
+    pub first: Linear,
+    pub direction: CompareDirection,
+    /// Value that the counter is compared with, which iterations do not change.
+    pub bound: Linear,
+    /// Number that an iteration adds to each element; elements of other types than integers are unchanged.
+    pub steps: Vec<i128>,
+}
+
+/// Returns the loop if it only counts and has no effects. Sums wrap in the elements' types.
+pub(crate) fn counting_loop(module: &Module, caller: CompId, id: InstrId) -> Option<CountingLoop> {
+    let Op::While(op) = module[caller][id].op() else { return None };
+    let elements = module[caller][id].shape().as_tuple()?;
+    if [op.condition, op.body].into_iter().any(|computation| has_effects(module, computation)) {
+        return None;
+    }
+    let fuel = Cell::new(FUEL);
+    let frame = |computation| Frame { module, computation, outer: Outer::Loop, fuel: &fuel };
+    let (a, direction, b) = frame(op.condition).comparison(module[op.condition].root())?;
+    let (body, root) = (frame(op.body), module[op.body].root());
+    let step = |i: usize| body.element(root, i).filter(|next| next.leaf == Some(i)).map(|next| next.plus);
+    let steps = (0..elements.len()).map(step).collect::<Option<Vec<_>>>()?;
+    let is_counter = |shape: &Shape| shape.as_array().is_some_and(|a| a.is_scalar() && a.element_type().is_integer());
+    let counts = |(shape, &step): (&Shape, &i128)| step == 0 || is_counter(shape);
+    let leaves = [a, b].into_iter().filter_map(|value| value.leaf);
+    if !elements.iter().zip(&steps).all(counts) || !leaves.clone().all(|leaf| is_counter(&elements[leaf])) {
+        return None;
+    }
+    let step = |value: Linear| value.leaf.map_or(0, |leaf| steps[leaf]);
+    let (first, direction, bound) = match (step(a), step(b)) {
+        (0, 0) => return None,
+        (_, 0) => (a, direction, b),
+        (0, _) => (b, flipped(direction), a),
+        _ => return None,
+    };
+    Some(CountingLoop { first, direction, bound, steps })
+}
+
 /// Maximum number of instructions visited per loop. Counters are simple, and long chains of arithmetic cost stack.
 const FUEL: u32 = 256;
 
 /// The sum `leaf + plus` of a state leaf and a constant; only the constant if there is no leaf.
 #[derive(Clone, Copy)]
-struct Linear {
-    leaf: Option<usize>,
-    plus: i128,
+pub(crate) struct Linear {
+    pub leaf: Option<usize>,
+    pub plus: i128,
 }
 
 impl Linear {
@@ -123,17 +167,23 @@ impl Frame<'_> {
 
     /// Returns the parts of the predicate: counter, comparison and bound.
     fn predicate(&self, id: InstrId) -> Option<(Linear, CompareDirection, i128)> {
+        let (a, direction, b) = self.comparison(id)?;
+        match (a.leaf, b.leaf) {
+            (Some(_), None) => Some((a, direction, b.plus)),
+            (None, Some(_)) => Some((b, flipped(direction), a.plus)),
+            _ => None,
+        }
+    }
+
+    /// Returns the comparison that computes the predicate.
+    fn comparison(&self, id: InstrId) -> Option<(Linear, CompareDirection, Linear)> {
         let instruction = &self.module[self.computation][id];
         match instruction.op() {
             Op::Compare(compare) => {
                 let (a, b) = (self.scalar(instruction.operand(0))?, self.scalar(instruction.operand(1))?);
-                match (a.leaf, b.leaf) {
-                    (Some(_), None) => Some((a, compare.direction, b.plus)),
-                    (None, Some(_)) => Some((b, flipped(compare.direction), a.plus)),
-                    _ => None,
-                }
+                Some((a, compare.direction, b))
             }
-            Op::Fusion(_) => self.in_fusion(id, |inner, root| inner.predicate(root)),
+            Op::Fusion(_) => self.in_fusion(id, |inner, root| inner.comparison(root)),
             _ => None,
         }
     }

@@ -697,6 +697,17 @@ pub(super) const PASSES: &[PassInfo] = &[
         make: || Box::new(SinkSlices),
     },
     PassInfo {
+        name: "solve-counting-loops",
+        summary: "replaces loops that only count by their last state",
+        description: "Computes the last state of a `while` loop in closed form if each iteration adds a constant to \
+                      the elements of the state. The number of iterations is constant, or the counter runs in steps \
+                      of 1 to a bound. Sums wrap in their element types, as they do in the loop.",
+        profile: &[],
+        counted: Counted::Rewrites("solved loops"),
+        aliases: &[],
+        make: || Box::new(SolveCountingLoops),
+    },
+    PassInfo {
         name: "split-reductions",
         summary: "splits large reductions with few results for many threads",
         description: "Splits a large reduction with fewer results than the threads of the target need into \

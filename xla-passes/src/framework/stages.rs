@@ -57,6 +57,7 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         .pass(CommonSubexpressions)
         .pass(SimplifyConditionals)
         .pass(SimplifyLoops)
+        .pass(SolveCountingLoops)
         .pass(UnrollLoops)
         .pass(HoistInvariants)
         .pass(AssignLayouts)

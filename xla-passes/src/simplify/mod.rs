@@ -15,6 +15,7 @@ mod simplify_conditionals;
 mod simplify_loops;
 mod simplify_sorts;
 mod sink_slices;
+mod solve_counting_loops;
 mod unroll_loops;
 
 pub use annotate_trip_counts::AnnotateTripCounts;
@@ -30,4 +31,5 @@ pub use simplify_conditionals::SimplifyConditionals;
 pub use simplify_loops::SimplifyLoops;
 pub use simplify_sorts::SimplifySorts;
 pub use sink_slices::SinkSlices;
+pub use solve_counting_loops::SolveCountingLoops;
 pub use unroll_loops::UnrollLoops;

@@ -22,8 +22,7 @@ const MAX_INSTRUCTIONS: usize = 512;
 /// without iterations by its initial state.
 ///
 /// The iterations can then fuse with each other and with surrounding code: the iterations of a random number generator
-/// over a large array become one kernel instead of one kernel each.
-/// large array become one kernel instead of one for each iteration.
+/// over a large array become one kernel instead of one for each iteration.
 pub struct UnrollLoops;
 
 impl Pass for UnrollLoops {
