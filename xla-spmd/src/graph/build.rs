@@ -35,7 +35,7 @@ pub fn build(module: &Module) -> Result<Graph> {
     let roots = builder.walk(entry, parameters)?;
     let stated = builder.result_shardings(entry, roots.len())?;
     for (name, sharding) in roots.into_iter().zip(stated) {
-        let name = builder.templates.for_use(&mut builder.graph, name);
+        let name = builder.templates.for_use(&mut builder.graph, name)?;
         builder.graph.results.push(ProgramResult { name, sharding });
     }
     builder.graph.copies = builder.templates.into_copies();
@@ -93,11 +93,21 @@ impl Builder<'_> {
     }
 
     /// Names of all arrays of an operand, for a use by an operation that is not constant.
-    fn used(&mut self, id: CompId, instruction: InstrId, i: usize) -> Vec<NameId> {
+    fn used(&mut self, id: CompId, instruction: InstrId, i: usize) -> Result<Vec<NameId>> {
         let names = self.operand(id, instruction, i);
-        let names: Vec<NameId> = names.into_iter().map(|name| self.templates.for_use(&mut self.graph, name)).collect();
+        let names = names.into_iter().map(|name| self.templates.for_use(&mut self.graph, name));
+        let names = names.collect::<Result<Vec<NameId>>>()?;
         self.graph.operands.insert((id, instruction, i), names.clone());
-        names
+        Ok(names)
+    }
+
+    /// Names of the arrays of all operands, see [`Builder::used`].
+    fn all_used(&mut self, id: CompId, at: InstrId) -> Result<Vec<NameId>> {
+        let mut names = Vec::new();
+        for i in 0..self.module[id][at].operands().len() {
+            names.extend(self.used(id, at, i)?);
+        }
+        Ok(names)
     }
 
     /// Adds values for the arrays of an instruction's result, with the shardings that it states.
@@ -141,7 +151,7 @@ impl Builder<'_> {
                 self.walk(op.computation, parameters)
             }
             Op::OptBarrier(_) => {
-                let (sources, results) = (self.used(id, at, 0), self.fresh(id, at)?);
+                let (sources, results) = (self.used(id, at, 0)?, self.fresh(id, at)?);
                 for (&source, &result) in sources.iter().zip(&results) {
                     self.edge(id, vec![source], result);
                 }
@@ -188,7 +198,7 @@ impl Builder<'_> {
         let (role, operands) = match (is_constant, is_expansion) {
             (true, _) => (NodeRole::Constant, plain),
             (false, true) => (NodeRole::ScalarExpansion, plain),
-            (false, false) => (NodeRole::Plain, (0..count).flat_map(|i| self.used(id, at, i)).collect()),
+            (false, false) => (NodeRole::Plain, self.all_used(id, at)?),
         };
         let results = self.fresh(id, at)?;
         let is_template = role != NodeRole::Plain;
@@ -212,7 +222,7 @@ impl Builder<'_> {
             Role::Constraint(sharding) | Role::Reshard(sharding) => {
                 let plain = self.operand(id, at, 0);
                 let is_constant = self.are_constant(&plain);
-                let operands = if is_constant { plain } else { self.used(id, at, 0) };
+                let operands = if is_constant { plain } else { self.used(id, at, 0)? };
                 let results = self.fresh(id, at)?;
                 let dims = self.graph.value(results[0]).dims.clone();
                 let resolved = self.resolve(&sharding, &dims)?;
@@ -226,7 +236,7 @@ impl Builder<'_> {
             }
             Role::FunctionResult(_) => Ok(self.operand(id, at, 0)),
             Role::Group(group) => {
-                for name in self.used(id, at, 0) {
+                for name in self.used(id, at, 0)? {
                     let value = self.graph.names[name].value;
                     self.graph.values[value].group = Some(group);
                     self.graph.names[name].users.push(None);
@@ -241,7 +251,7 @@ impl Builder<'_> {
     }
 
     fn identity_node(&mut self, id: CompId, at: InstrId, class: Class) -> Result<Vec<NameId>> {
-        let (operands, results) = (self.used(id, at, 0), self.fresh(id, at)?);
+        let (operands, results) = (self.used(id, at, 0)?, self.fresh(id, at)?);
         let dims = self.graph.value(results[0]).dims.clone();
         let rule = ShardingRule { is_elementwise: class != Class::Edge, ..identity(&dims, 1) };
         self.push(id, class, rule, (operands, results.clone()), NodeRole::Plain);
@@ -261,8 +271,7 @@ impl Builder<'_> {
 
     /// A manual region takes each operand with a sharding of its own, which a data-flow edge carries backward.
     fn manual_operands(&mut self, id: CompId, at: InstrId, edge: &ManualEdge) -> Result<Vec<NameId>> {
-        let operands: Vec<NameId> =
-            (0..self.module[id][at].operands().len()).flat_map(|i| self.used(id, at, i)).collect();
+        let operands = self.all_used(id, at)?;
         for (&operand, sharding) in operands.iter().zip(&edge.shardings) {
             let dims = self.graph.value(operand).dims.clone();
             let resolved = self.resolve(sharding, &dims)?;
@@ -306,7 +315,7 @@ impl Builder<'_> {
                 results.push(targets[i]);
                 condition.push(self.graph.add_name(value));
                 body.push(self.graph.add_name(value));
-                sources.push(self.templates.for_use(&mut self.graph, init));
+                sources.push(self.templates.for_use(&mut self.graph, init)?);
             }
         }
         self.graph.operands.insert((id, at, 0), sources.clone());
@@ -314,7 +323,7 @@ impl Builder<'_> {
         let next = self.walk(op.body, vec![body])?;
         self.place += 1;
         for (i, &next) in next.iter().enumerate().filter(|(i, _)| !is_kept[*i]) {
-            let next = self.templates.for_use(&mut self.graph, next);
+            let next = self.templates.for_use(&mut self.graph, next)?;
             self.edge(id, vec![sources[i], next], targets[i]);
         }
         Ok(results)
@@ -338,12 +347,12 @@ impl Builder<'_> {
     fn conditional(&mut self, id: CompId, at: InstrId, op: &Conditional) -> Result<Vec<NameId>> {
         let results = self.fresh(id, at)?;
         let mut sources = vec![Vec::new(); results.len()];
-        self.used(id, at, 0);
+        self.used(id, at, 0)?;
         for (i, &branch) in op.branches.iter().enumerate() {
             let parameter = self.operand(id, at, i + 1);
             let ends = self.walk(branch, vec![parameter])?;
             for (list, end) in sources.iter_mut().zip(ends) {
-                list.push(self.templates.for_use(&mut self.graph, end));
+                list.push(self.templates.for_use(&mut self.graph, end)?);
             }
         }
         self.place += 1;

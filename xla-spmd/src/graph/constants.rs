@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
+use xla_hlo::{Error, Result};
+
 use super::{Graph, NameId, Node, NodeRole};
+
+/// Maximum number of copied operations in a program.
+const MAX_COPIES: usize = 1 << 17;
 
 /// Nodes whose results are copied for each use.
 #[derive(Debug, Default)]
@@ -34,8 +39,8 @@ impl Templates {
     }
 
     /// Returns the name that a use of `name` gets: a copy of it and of all constants that it depends on. Scalars, which
-    /// nothing splits, are shared.
-    pub fn for_use(&mut self, graph: &mut Graph, name: NameId) -> NameId {
+    /// nothing splits, are shared. Fails with `Error::ResourceExhausted` after too many copies.
+    pub fn for_use(&mut self, graph: &mut Graph, name: NameId) -> Result<NameId> {
         let mut copied = HashMap::new();
         // Operands before results, without recursion: an entry is ready the second time it is on top.
         let mut stack = vec![name];
@@ -52,14 +57,19 @@ impl Templates {
                 stack.extend(missing);
                 continue;
             }
-            self.copy(graph, template, &mut copied);
+            self.copy(graph, template, &mut copied)?;
             stack.pop();
         }
-        copied[&name]
+        Ok(copied[&name])
     }
 
-    fn copy(&mut self, graph: &mut Graph, template: usize, copied: &mut HashMap<NameId, NameId>) {
+    fn copy(&mut self, graph: &mut Graph, template: usize, copied: &mut HashMap<NameId, NameId>) -> Result<()> {
         self.count += 1;
+        if self.count > MAX_COPIES {
+            return Err(Error::resource_exhausted(format!(
+                "propagation of shardings copies more than {MAX_COPIES} constants, one for each use"
+            )));
+        }
         let node = graph.nodes[template].clone();
         let operands = node.operands.iter().map(|operand| copied[operand]).collect();
         let mut results = Vec::new();
@@ -73,5 +83,6 @@ impl Templates {
         }
         let place = (node.place.0, self.count);
         graph.nodes.push(Node { operands, results, place, role: NodeRole::Plain, ..node });
+        Ok(())
     }
 }

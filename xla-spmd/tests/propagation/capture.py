@@ -61,7 +61,7 @@ def name_operations(module):
                         stack.append(operation.operation)
 
 
-def compile_module(module, free_arguments, free_results):
+def compile_module(module, edits, free_arguments, free_results):
     options = xla_client.CompileOptions()
     options.num_partitions = 8
     options.num_replicas = 1
@@ -74,6 +74,9 @@ def compile_module(module, free_arguments, free_results):
     build.allow_spmd_sharding_propagation_to_output = free_results
     build.device_assignment = xla_client.DeviceAssignment.create(np.arange(8, dtype=np.int32)[None, :])
     text = module.operation.get_asm(enable_debug_info=True)
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
     jax.devices()[0].client.compile_and_load(text, xla_client.DeviceList(tuple(jax.devices())), options)
 
 
@@ -122,7 +125,7 @@ def main():
         module, free_arguments, free_results = lowered(program)
         name_operations(module)
         shutil.rmtree(DUMP, ignore_errors=True)
-        compile_module(module, free_arguments, free_results)
+        compile_module(module, program.edits, free_arguments, free_results)
         (before,), (after,) = (
             [open(path).read() for path in glob.glob(f"{DUMP}/*{stage}_shardy*")] for stage in ("before", "after")
         )

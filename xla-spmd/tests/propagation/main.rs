@@ -1,3 +1,4 @@
 //! Tests of propagation.
 
+mod cases;
 mod oracle;

@@ -1,6 +1,7 @@
 """Programs whose propagated shardings `capture.py` records, over meshes of eight devices."""
 
 import collections
+import random
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jax.experimental.shard_alike import shard_alike
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-Program = collections.namedtuple("Program", "function shapes arguments mesh results")
+Program = collections.namedtuple("Program", "function shapes arguments mesh results edits")
 PROGRAMS = {}
 
 DEVICES = np.array(jax.devices())
@@ -21,8 +22,8 @@ N = None
 U = P.UNCONSTRAINED
 
 
-def case(name, function, shapes, arguments, mesh=mesh, results=None):
-    PROGRAMS[name] = Program(function, shapes, arguments, mesh, results)
+def case(name, function, shapes, arguments, mesh=mesh, results=None, edits=()):
+    PROGRAMS[name] = Program(function, shapes, arguments, mesh, results, edits)
 
 
 def wsc(x, *spec, m=mesh):
@@ -308,3 +309,148 @@ case("fft_batch", lambda a: jnp.fft.rfft(a).real * 2, [(8, 16)], [P(("x", "y"), 
 case("uneven", lambda a, b: jnp.sin(wsc(a, "x", N, m=mesh1)) @ b, [(6, 8), (8, 8)], [N, P(N, N)], mesh1)
 case("eight", lambda a: jnp.sin(a.reshape(4, 6, 5).transpose(1, 0, 2)) * 2, [(24, 5)], [P("x", N)], mesh1)
 case("eight_merge", lambda a, b: a.reshape(24, 5) * b, [(2, 12, 5), (24, 5)], [N, P("x", N)], mesh1)
+
+# linear algebra and custom calls
+SYMMETRIC = lambda a: a @ a.swapaxes(-1, -2) + 9 * jnp.eye(a.shape[-1])
+case("cholesky", lambda a: jnp.linalg.cholesky(SYMMETRIC(a)) * 2, [(4, 8, 8)], [P("x", N, "y")])
+case(
+    "triangular_solve",
+    lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True) * 2,
+    [(4, 8, 8)] * 2,
+    [P("x", N, N), P(N, N, "y")],
+)
+case("qr", lambda a: [x * 2 for x in jnp.linalg.qr(a)], [(4, 8, 8)], [P("x", "y", N)])
+case("eigh", lambda a: [x * 2 for x in jnp.linalg.eigh(SYMMETRIC(a))], [(4, 8, 8)], [P("x", N, N)])
+case("svd", lambda a: jnp.linalg.svd(a)[1] * 2, [(4, 8, 8)], [P("x", N, N)])
+case("solve", lambda a, b: jnp.linalg.solve(a, b), [(4, 8, 8)] * 2, [P("x", N, N), P("x", N, "y")])
+case("approx_max_k", lambda a: [x * 2 for x in lax.approx_max_k(a, 4)], [(8, 64)], [P("x", "y")])
+case("erf", lambda a: lax.erf(a) * lax.lgamma(a), [(8, 16)], [P("x", "y")])
+case("associative_scan", lambda a: lax.associative_scan(jnp.add, a, axis=1), [(8, 16)], [P("x", "y")])
+case(
+    "vmap_dot",
+    jax.vmap(lambda a, b: jnp.dot(a, b) + b.sum(), in_axes=(0, None)),
+    [(8, 16), (16, 4)],
+    [P("x", N), P("y", N)],
+)
+case(
+    "switch",
+    lambda a, i: lax.switch(i.astype(jnp.int32), [jnp.sin, jnp.cos, lambda x: x * 2], a) + 1,
+    [(8, 16), ()],
+    [P("x", "y"), P()],
+)
+case(
+    "cross_entropy",
+    jax.grad(lambda w, x, t: -(jax.nn.log_softmax(x @ w) * jax.nn.one_hot(t.astype(jnp.int32), 16)).sum()),
+    [(8, 16), (8, 8), (8,)],
+    [P(N, "y"), P("x", N), P("x")],
+)
+case(
+    "adam",
+    lambda w, m, v, g: (
+        w - 0.1 * (0.9 * m + 0.1 * g) / (jnp.sqrt(0.99 * v + 0.01 * g * g) + 1e-8),
+        0.9 * m + 0.1 * g,
+        0.99 * v + 0.01 * g * g,
+    ),
+    [(8, 16)] * 4,
+    [P("x", "y"), N, N, P(N, "y")],
+)
+
+# user priorities, which JAX has no API for
+XY = '[{"x"}, {"y"}]'
+case("priority", lambda a, b: a + b, [(8, 8), (8, 8)], [P("x", "y"), P("y", "x")], edits=[(XY, '[{"x"}p1, {"y"}p2]')])
+case(
+    "priority_dot",
+    lambda a, b: jnp.tanh(a @ b) @ b,
+    [(8, 8), (8, 8)],
+    [P("x", "y"), P("y", "x")],
+    edits=[(XY, '[{"x"}p1, {"y"}]'), ('[{"y"}, {"x"}]', '[{"y", ?}p2, {"x"}p1]')],
+)
+case(
+    "priority_constraint",
+    lambda a, b: wsc(a * 2, "x", N) @ b + a,
+    [(8, 8), (8, 8)],
+    [P("y", N), P(N, "x")],
+    edits=[('[{"x"}, {}]', '[{"x"}p1, {}]')],
+)
+
+
+def random_spec(r, mesh, shape):
+    axes = list(mesh.axis_names)
+    r.shuffle(axes)
+    spec = []
+    for size in shape:
+        taken = []
+        for _ in range(r.choice([0, 0, 1, 1, 2])):
+            if not axes or size % mesh.shape[axes[-1]]:
+                break
+            size //= mesh.shape[axes[-1]]
+            taken.append(axes.pop())
+        spec.append(None if not taken else taken[0] if len(taken) == 1 else tuple(taken))
+    return P(*spec)
+
+
+def random_shape(a, x):
+    """Chooses another shape for the elements of `x`."""
+    n = x.size
+    shapes = [(n,)] + [(p, n // p) for p in (2, 4, 8, 6, 12) if n % p == 0]
+    shapes += [(p, q, n // p // q) for p in (2, 4) for q in (4, 3) if n % (p * q) == 0]
+    return shapes[int(a * len(shapes))]
+
+
+def random_dot(a, x, pool):
+    fits = lambda y: y.ndim and y.shape[0] == x.shape[-1] and x.ndim + y.ndim - 2 <= 3
+    others = [y for y in pool if fits(y)]
+    return jnp.tensordot(x, others[int(a * len(others))], 1) if others else jnp.sin(x)
+
+
+def random_operation(kind, a, b, x, pool, mesh):
+    same = [y for y in pool if y.shape == x.shape]
+    y = same[int(a * len(same))]
+    if x.ndim == 0:
+        return x + y
+    d = int(b * x.ndim)
+    constraint = lambda: wsc(x, *random_spec(random.Random(int(b * 1e9)), mesh, x.shape), m=mesh)
+    operations = [
+        (15, lambda: x + y),
+        (7, lambda: x * y),
+        (5, lambda: jnp.tanh(x)),
+        (15, lambda: random_dot(a, x, pool)),
+        (8, lambda: jnp.transpose(x, tuple(np.roll(np.arange(x.ndim), 1 + int(b * 2))))),
+        (10, lambda: x.reshape(random_shape(a, x))),
+        (6, lambda: x.sum(d)),
+        (4, lambda: jnp.broadcast_to(x[..., None], x.shape + (8,)) if x.ndim < 3 else x + 1),
+        (4, lambda: jax.nn.softmax(x, -1)),
+        (4, lambda: lax.slice_in_dim(x, 0, max(x.shape[d] // 2, 1), axis=d)),
+        (4, lambda: jnp.concatenate([x, y], d)),
+        (3, lambda: jnp.cumsum(x, d)),
+        (9, constraint),
+        (3, lambda: lax.fori_loop(0, 3, lambda i, t: jnp.tanh(t) + y, x)),
+        (3, lambda: lax.cond(x.sum() > 0, lambda u, v: u + v, lambda u, v: u * v, x, y)),
+    ]
+    rest = kind * sum(weight for weight, _ in operations)
+    for weight, operation in operations:
+        rest -= weight
+        if rest < 0:
+            return operation()
+    return operations[-1][1]()
+
+
+def random_program(seed):
+    r = random.Random(seed)
+    m = r.choice([mesh, mesh3, Mesh(DEVICES.reshape(4, 2), ("x", "y"))])
+    shapes = [tuple(r.choice([4, 8, 12, 16]) for _ in range(r.choice([1, 2, 2, 2, 3]))) for _ in range(r.randint(2, 4))]
+    shapes[1] = shapes[0]
+    arguments = [None if r.random() < 0.35 else random_spec(r, m, shape) for shape in shapes]
+    plan = [[r.random() for _ in range(4)] for _ in range(r.randint(6, 16))]
+
+    def function(*inputs):
+        pool = list(inputs)
+        for kind, which, a, b in plan:
+            pool.append(random_operation(kind, a, b, pool[int(which * len(pool))], pool, m))
+        return tuple(pool[len(inputs) :][-3:])
+
+    case(f"random_{seed}", function, shapes, arguments, m)
+
+
+for seed in range(100):
+    random_program(seed)
