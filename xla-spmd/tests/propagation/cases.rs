@@ -4,7 +4,10 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{Module, Result};
 use xla_spmd::{Shardings, propagate};
 
-const HEADER: &str = r#"HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=4]>, other = #sdy.mesh<["a"=8]>, one = #sdy.mesh<[], device_ids=[3]>}}"#;
+const HEADER: &str = concat!(
+    r#"HloModule m, num_partitions=8, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=4]>, "#,
+    r#"other = #sdy.mesh<["a"=8]>, one = #sdy.mesh<[], device_ids=[3]>}}"#
+);
 
 fn module(text: &str) -> Module {
     parse_module(&format!("{HEADER}\n{text}")).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -51,7 +54,10 @@ fn barriers_let_axes_pass_in_their_direction() {
 #[test]
 fn members_of_a_group_have_one_sharding() {
     let a = sharding(r#"<@mesh, [{"x"}, {}]>"#);
-    let group = r#"custom_call_target="xla.sdy.ShardingGroup", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding_group_id="7 : i64"}"#;
+    let group = concat!(
+        r#"custom_call_target="xla.sdy.ShardingGroup", custom_call_has_side_effect=true, "#,
+        r#"frontend_attributes={xla.sdy.sharding_group_id="7 : i64"}"#
+    );
     let (module, shardings) = run(&format!(
         "ENTRY e {{
           a = f32[8,8] parameter(0), {a}
@@ -89,7 +95,11 @@ fn different_meshes_and_single_devices_do_not_mix() {
 
 #[test]
 fn programs_that_are_not_supported_are_named() {
-    let manual = r##"custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}]>]>", xla.sdy.manual_axes="#sdy<manual_axes{\"x\"}>"}"##;
+    let manual = concat!(
+        r#"custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={"#,
+        r##"xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}]>]>", "##,
+        r##"xla.sdy.manual_axes="#sdy<manual_axes{\"x\"}>"}"##
+    );
     for (text, message) in [
         (
             "f { p = f32[8] parameter(0) ROOT s = f32[8] sine(p) }
