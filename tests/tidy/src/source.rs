@@ -23,6 +23,7 @@ const DOCUMENTED: &[&str] = &[
     "xla-passes",
     "xla-pjrt",
     "xla-service",
+    "xla-spmd",
     "xla-stablehlo",
 ];
 

@@ -3,6 +3,7 @@
 use super::list::for_operations;
 use super::*;
 use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter};
+use crate::sdy::{RuleContext, ShardingRule};
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
 
@@ -16,6 +17,11 @@ macro_rules! dispatch {
 
             fn rules_mut(&mut self) -> &mut dyn OpRules {
                 match self { $(Op::$variant(op) => op,)* }
+            }
+
+            /// Returns the sharding rule of this operation, see [`OpSharding`].
+            pub fn sharding_rule(&self, cx: &RuleContext<'_>) -> Result<Option<ShardingRule>> {
+                match self { $(Op::$variant(op) => op.sharding_rule(cx),)* }
             }
 
             /// Reads the attributes of an operation from text. The error names an operation that is not implemented

@@ -59,7 +59,7 @@ pub use normalization::{BatchNorm, BatchNormKind, Epsilon};
 pub use opcode::{Arity, Family, Opcode};
 pub use random::{Rng, RngAlgorithm, RngBitGenerator, RngDistribution, RngGetAndUpdateState, StochasticConvert};
 pub use reduction::{Reduce, Scan};
-pub use rules::{OpRules, ReadAttributes};
+pub use rules::{OpRules, OpSharding, ReadAttributes};
 pub use shape_context::ShapeContext;
 pub use sorting::{Sort, TopK};
 pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};

@@ -2,6 +2,7 @@
 
 use super::{Opcode, ShapeContext};
 use crate::eval::Evaluator;
+use crate::sdy::{RuleContext, ShardingRule};
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Result, Shape};
 
@@ -38,4 +39,15 @@ pub trait OpRules {
 pub trait ReadAttributes: Sized {
     /// Takes the operation's own attributes from the reader.
     fn read(opcode: Opcode, reader: &mut AttributeReader<'_>) -> Result<Self>;
+}
+
+/// Sharding rule of an operation, in `sharding.rs` of its family's folder. There is no default, so that the compiler
+/// lists the operations without one.
+pub trait OpSharding {
+    /// Returns the factors that relate the dimensions of operands and results; `None` if no sharding is carried across
+    /// the operation, or in another way than by factors.
+    ///
+    /// The instruction must be verified. Fails with `Error::InvalidArgument` if a rule that the program states is
+    /// invalid.
+    fn sharding_rule(&self, cx: &RuleContext<'_>) -> Result<Option<ShardingRule>>;
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::MeshPart;
 use crate::{Error, Result, linear_index, multi_index};
 
 /// Maximum number of devices in a program; groups and tiles list them individually.
@@ -26,15 +27,6 @@ pub struct MeshAxis {
     pub part: Option<(usize, usize)>,
 }
 
-/// Part of an axis that no reference to the axis divides further.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MeshPart {
-    axis: usize,
-    before: usize,
-    /// Number of devices along the part.
-    pub size: usize,
-}
-
 impl Mesh {
     /// Returns the number of devices: the product of the axis sizes.
     ///
@@ -57,8 +49,8 @@ impl Mesh {
         for (number, (name, whole)) in self.axes.iter().enumerate() {
             let mut cuts = vec![1, *whole];
             for axis in references.iter().filter(|a| a.name == *name) {
-                let (_, before, size) = self.range(axis)?;
-                cuts.extend([before, before * size]);
+                let part = self.part(axis)?;
+                cuts.extend([part.before, part.end()]);
             }
             cuts.sort_unstable();
             cuts.dedup();
@@ -77,9 +69,8 @@ impl Mesh {
 
     /// Returns the indices of the parts that a reference covers, major first.
     pub(crate) fn parts_of(&self, parts: &[MeshPart], axis: &MeshAxis) -> Result<Vec<usize>> {
-        let (number, before, size) = self.range(axis)?;
-        let is_inside = |p: &MeshPart| p.axis == number && p.before >= before && p.before * p.size <= before * size;
-        Ok(parts.iter().enumerate().filter(|(_, part)| is_inside(part)).map(|(i, _)| i).collect())
+        let whole = self.part(axis)?;
+        Ok(parts.iter().enumerate().filter(|(_, part)| whole.contains(**part)).map(|(i, _)| i).collect())
     }
 
     /// Returns the devices in row-major order of the grid of `parts` whose dimensions are permuted by `order`.
@@ -152,18 +143,18 @@ impl Mesh {
 
     /// Returns the position along an axis or a part of one, for a position in the grid.
     pub fn number_along(&self, axis: &MeshAxis, place: &[usize]) -> Result<usize> {
-        let (number, before, size) = self.range(axis)?;
-        let whole = self.axes[number].1;
-        Ok(place[number] / (whole / (before * size)) % size)
+        let part = self.part(axis)?;
+        let whole = self.axes[part.axis].1;
+        Ok(place[part.axis] / (whole / part.end()) % part.size)
     }
 
     /// Returns the number of devices along an axis or a part of one.
     pub fn size_of(&self, axis: &MeshAxis) -> Result<usize> {
-        self.range(axis).map(|(_, _, size)| size)
+        self.part(axis).map(|part| part.size)
     }
 
-    /// Returns the number of the axis, the product of the outer parts and the size of the reference.
-    fn range(&self, axis: &MeshAxis) -> Result<(usize, usize, usize)> {
+    /// Resolves a reference to an axis. Fails with `Error::InvalidArgument` if the mesh has no such axis or part.
+    pub fn part(&self, axis: &MeshAxis) -> Result<MeshPart> {
         let number = self.axes.iter().position(|(name, _)| *name == axis.name);
         let number = number.ok_or_else(|| Error::invalid_argument(format!("the mesh has no axis '{}'", axis.name)))?;
         let whole = self.axes[number].1;
@@ -175,7 +166,14 @@ impl Mesh {
                 axis.name
             )));
         }
-        Ok((number, before, size))
+        Ok(MeshPart { axis: number, before, size })
+    }
+
+    /// Returns the reference to a part; inverse of [`Mesh::part`].
+    pub fn axis(&self, part: MeshPart) -> MeshAxis {
+        let (name, whole) = &self.axes[part.axis];
+        let is_whole = part.before == 1 && part.size == *whole;
+        MeshAxis { name: name.clone(), part: (!is_whole).then_some((part.before, part.size)) }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Shardy's shardings over named meshes: data structures, text, conversion to tiles of devices, and their location in a
-//! module.
+//! Shardy's shardings over named meshes: data structures, axis algebra, sharding rules, text, conversion to tiles of
+//! devices, and their location in a module.
 //!
 //! ```text
 //! header            frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}     meshes
@@ -22,14 +22,21 @@
 //! ```
 
 mod mesh;
+mod part;
 mod program;
+mod resolved;
+mod rule;
+mod rule_text;
 mod sharding;
 mod text;
 mod tiles;
 
 pub use mesh::{Mesh, MeshAxis};
 pub(crate) use mesh::{product, transposed_iota};
+pub use part::{MeshPart, push_part};
 pub use program::{Direction, ManualEdge, Role, attribute, meshes, role, shardings, target};
+pub use resolved::{ResolvedDim, ResolvedSharding};
+pub use rule::{Factor, FactorKind, RuleBuilder, RuleContext, ShardingRule, TensorFactors};
 pub use sharding::{DimSharding, MeshName, Reduction, TensorSharding};
 pub use text::{ManualAxes, Meshes, PerValue};
 pub use tiles::{from_tiles, tiles};

@@ -1,7 +1,7 @@
 //! Conversion of shardings over a mesh to tiles of devices, the form of the attribute `sharding`, and back.
 
-use super::mesh::{MAX_DEVICES, MeshPart, transposed_iota};
-use super::{DimSharding, Mesh, MeshAxis, MeshName, TensorSharding, product};
+use super::mesh::{MAX_DEVICES, transposed_iota};
+use super::{DimSharding, Mesh, MeshAxis, MeshName, MeshPart, TensorSharding, product};
 use crate::{DeviceList, Error, LeafSharding, Result, ShardingKind, SubgroupKind, TiledSharding};
 
 /// Converts a sharding over `mesh` to tiles.

@@ -4,6 +4,7 @@ pub(crate) mod attributes;
 mod eval;
 mod proto;
 mod shape;
+mod sharding;
 
 use super::control_flow::OutputOperandAlias;
 use super::{Family, OpRules, Opcode, ReadAttributes, ShapeContext};

@@ -9,6 +9,7 @@ mod participants;
 mod proto;
 mod ragged;
 mod shape;
+mod sharding;
 mod slices;
 
 pub use devices::Meeting;

@@ -5,6 +5,7 @@ mod attributes;
 mod eval;
 mod proto;
 mod shape;
+mod sharding;
 
 pub use aliases::OutputOperandAlias;
 

@@ -4,6 +4,7 @@ mod attributes;
 mod eval;
 mod proto;
 mod shape;
+mod sharding;
 
 use super::{DotAlgorithm, OpRules, Opcode, Precision, ReadAttributes, ShapeContext, Window, dot_arithmetic};
 use crate::eval::Evaluator;

@@ -17,6 +17,7 @@ mod raw;
 mod registry;
 mod run_context;
 mod shape;
+mod sharding;
 mod states;
 
 pub use call::{CustomCall, CustomCallApi, CustomCallSchedule, DimLabels, PaddingType};

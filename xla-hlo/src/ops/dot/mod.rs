@@ -8,6 +8,7 @@ mod proto;
 mod ragged;
 mod scaled;
 mod shape;
+mod sharding;
 
 pub use dims::{DotDims, DotOperandDims};
 pub use precision::{DotAlgorithm, Precision};

@@ -7,6 +7,7 @@
 mod eval;
 mod proto;
 mod shape;
+mod sharding;
 pub(crate) mod sizes;
 
 use super::checks::ensure;

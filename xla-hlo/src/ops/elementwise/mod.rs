@@ -11,6 +11,7 @@ mod integer;
 mod proto;
 mod real;
 mod shape;
+mod sharding;
 
 pub(super) use convert::total_order_key;
 

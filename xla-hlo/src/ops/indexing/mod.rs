@@ -4,6 +4,7 @@ mod dim_numbers;
 mod eval;
 mod proto;
 mod shape;
+mod sharding;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

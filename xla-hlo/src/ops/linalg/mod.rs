@@ -8,6 +8,7 @@ mod eval;
 pub(in crate::ops) mod field;
 mod proto;
 mod shape;
+mod sharding;
 
 pub(in crate::ops) use eval::{lower_factor, triangular_solve as evaluate_triangular_solve};
 pub(in crate::ops) use shape::triangular_solve_of as triangular_solve_shape;

@@ -3,7 +3,9 @@
 mod attributes;
 mod eval;
 mod proto;
+mod reshape_factors;
 mod shape;
+mod sharding;
 pub(super) mod strided;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};

@@ -5,6 +5,7 @@ mod distribution;
 mod eval;
 mod proto;
 mod shape;
+mod sharding;
 mod stochastic;
 
 pub use distribution::{RNG_KEY, words_of_rng};

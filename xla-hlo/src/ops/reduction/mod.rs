@@ -4,6 +4,7 @@ mod eval;
 mod proto;
 mod scan;
 mod shape;
+mod sharding;
 
 pub use scan::Scan;
 

@@ -3,6 +3,7 @@
 mod eval;
 mod proto;
 mod shape;
+mod sharding;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

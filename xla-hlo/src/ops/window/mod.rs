@@ -7,6 +7,7 @@ mod lines;
 mod positions;
 mod proto;
 mod shape;
+mod sharding;
 
 pub use geometry::{Cumulative, Window, WindowDim};
 

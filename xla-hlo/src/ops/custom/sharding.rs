@@ -1,0 +1,160 @@
+//! Sharding rules of custom calls: the one that the program states, or a known target's.
+
+use super::CustomCall;
+use crate::ops::{OpSharding, RngBitGenerator};
+use crate::sdy::{FactorKind, RuleBuilder, RuleContext, ShardingRule, attribute, target};
+use crate::{Error, Op, Result, ResultExt};
+
+/// Targets whose results have their operands' dimensions.
+const POINTWISE: &[&str] = &[
+    "Cholesky",
+    "CompactWyHelper",
+    "InspectSharding",
+    "InvertDiagBlocksLowerTriangular",
+    "InvertDiagBlocksUpperTriangular",
+    "LayoutConstraint",
+    "MoveToDevice",
+    "MoveToHost",
+    "X64SplitHigh",
+    "X64SplitLow",
+    "annotate_device_placement",
+    "mhlo.erf",
+];
+
+/// Frontend attribute with the number of leading dimensions that a call handles independently.
+const BATCH_DIMS: &str = "num_batch_dims";
+
+impl OpSharding for CustomCall {
+    fn sharding_rule(&self, cx: &RuleContext<'_>) -> Result<Option<ShardingRule>> {
+        if let Some(text) = stated(cx, attribute::SHARDING_RULE) {
+            let rule = ShardingRule::parse(text).context(|| format!("%{}", cx.instruction().name()))?;
+            return fitting(rule, cx).map(Some);
+        }
+        let rule = match self.target.as_str() {
+            target::CONSTRAINT | target::FUNCTION_RESULT | target::BARRIER => RuleBuilder::elementwise(cx),
+            name if POINTWISE.contains(&name) => RuleBuilder::pointwise(cx),
+            "X64Combine" => x64_combine(cx),
+            "Eigh" => eigh(cx),
+            "Qr" | "QrDecompositionBlock" => qr(cx),
+            "ProductOfElementaryHouseholderReflectors" => householder(cx),
+            "mhlo.topk" | "TopK" => {
+                let mut builder = RuleBuilder::new(cx);
+                builder.pointwise_with_mismatch(cx.operand(0), cx.result(0), (FactorKind::NeedReplication, true));
+                builder.finish()
+            }
+            "ApproxTopK" | "PartialReduce" => approx_top_k(cx),
+            _ => return Ok(batch_partitionable(cx)),
+        };
+        Ok(Some(rule))
+    }
+}
+
+fn stated<'a>(cx: &RuleContext<'a>, name: &str) -> Option<&'a str> {
+    cx.instruction().annotations()?.frontend_attributes.get(name).map(String::as_str)
+}
+
+/// Checks that a rule that the program states fits the call's arrays.
+fn fitting(rule: ShardingRule, cx: &RuleContext<'_>) -> Result<ShardingRule> {
+    let of_call = RuleBuilder::new(cx).finish();
+    let ranks =
+        |rule: &ShardingRule| -> Vec<usize> { rule.operands.iter().chain(&rule.results).map(Vec::len).collect() };
+    if rule.operands.len() != of_call.operands.len() || ranks(&rule) != ranks(&of_call) {
+        return Err(Error::invalid_argument(format!(
+            "the sharding rule {rule} does not have the ranks of the operands and results of %{}",
+            cx.instruction().name()
+        )));
+    }
+    Ok(rule)
+}
+
+/// Rule of a call that handles its leading dimensions independently, and needs the others whole.
+fn batch_partitionable(cx: &RuleContext<'_>) -> Option<ShardingRule> {
+    let count: usize = stated(cx, BATCH_DIMS)?.parse().ok()?;
+    let mut builder = RuleBuilder::new(cx);
+    let dims = cx.operand(0).get(..count)?;
+    let has_batch = |tensor: &Vec<usize>| tensor.is_empty() || tensor.get(..count) == Some(dims);
+    if !builder.operand_dims().chain(builder.result_dims()).all(has_batch) {
+        return None;
+    }
+    builder.pointwise_dims(dims, |_| FactorKind::PassThrough);
+    builder.replicate_rest();
+    Some(builder.finish())
+}
+
+/// Combination of two halves of 64 bits. The state of a generator is whole on each device.
+fn x64_combine(cx: &RuleContext<'_>) -> ShardingRule {
+    let is_state = cx.users().any(|user| matches!(user.op(), Op::RngBitGenerator(RngBitGenerator { .. })));
+    if !is_state {
+        return RuleBuilder::pointwise(cx);
+    }
+    let mut builder = RuleBuilder::new(cx);
+    for (d, &size) in cx.result(0).iter().enumerate() {
+        builder.add_to_all(size, FactorKind::NeedReplication, d);
+        builder.block_last(true);
+    }
+    builder.finish()
+}
+
+/// Batch dimensions of stacked matrices, and the last two dimensions; `None` for a vector.
+fn matrices(dims: &[usize]) -> Option<(&[usize], usize, usize)> {
+    let rows = dims.len().checked_sub(2)?;
+    Some((&dims[..rows], rows, rows + 1))
+}
+
+fn unrelated(cx: &RuleContext<'_>) -> ShardingRule {
+    RuleBuilder::new(cx).finish()
+}
+
+/// `a -> (vectors, values)`.
+fn eigh(cx: &RuleContext<'_>) -> ShardingRule {
+    let dims = cx.operand(0);
+    let Some((batch, rows, columns)) = matrices(dims) else { return unrelated(cx) };
+    let (mut builder, pass) = (RuleBuilder::new(cx), FactorKind::PassThrough);
+    builder.pointwise_dims(batch, |_| pass);
+    builder.add(dims[rows], pass, &[(0, rows)], &[(0, rows)]);
+    builder.add(dims[columns], pass, &[(0, columns)], &[(0, columns), (1, rows)]);
+    builder.finish()
+}
+
+/// `a -> (qr, taus)`.
+fn qr(cx: &RuleContext<'_>) -> ShardingRule {
+    let (dims, taus) = (cx.operand(0), cx.result(1));
+    let Some((batch, rows, columns)) = matrices(dims) else { return unrelated(cx) };
+    let (mut builder, whole) = (RuleBuilder::new(cx), FactorKind::NeedReplication);
+    builder.pointwise_dims(batch, |_| FactorKind::PassThrough);
+    builder.add(dims[rows], whole, &[(0, rows)], &[(0, rows)]);
+    builder.add(dims[columns], whole, &[(0, columns)], &[(0, columns)]);
+    if let Some(&size) = taus.get(rows) {
+        builder.add(size, whole, &[], &[(1, rows)]);
+    }
+    builder.finish()
+}
+
+/// `(a, taus) -> q`.
+fn householder(cx: &RuleContext<'_>) -> ShardingRule {
+    let (dims, taus) = (cx.operand(0), cx.operand(1));
+    let Some((batch, rows, columns)) = matrices(dims) else { return unrelated(cx) };
+    let (mut builder, whole) = (RuleBuilder::new(cx), FactorKind::NeedReplication);
+    builder.pointwise_dims(batch, |_| FactorKind::PassThrough);
+    builder.add(dims[rows], whole, &[(0, rows)], &[(0, rows)]);
+    builder.add(dims[columns], whole, &[(0, columns)], &[(0, columns)]);
+    if let Some(&size) = taus.get(rows) {
+        builder.add(size, whole, &[(1, rows)], &[]);
+    }
+    builder.finish()
+}
+
+/// `(a, iota, initial value, initial index) -> (values, indices)`.
+fn approx_top_k(cx: &RuleContext<'_>) -> ShardingRule {
+    let mut builder = RuleBuilder::new(cx);
+    for (d, (&size, &kept)) in cx.operand(0).iter().zip(cx.result(0)).enumerate() {
+        if size == kept {
+            builder.add_to_all(size, FactorKind::PassThrough, d);
+        } else {
+            builder.add_to_operands(size, FactorKind::PassThrough, d);
+            builder.add_to_results(kept, FactorKind::NeedReplication, d);
+            builder.block_last(true);
+        }
+    }
+    builder.finish()
+}

@@ -1,0 +1,4 @@
+//! Tests of propagation.
+
+mod cases;
+mod oracle;
