@@ -162,7 +162,7 @@ impl CpuCompiler {
 
     /// Returns the standard stages for the target; at level `O0`, only the stages that the backend needs.
     fn hlo_passes(&self, options: &CompileOptions) -> Result<HloPasses> {
-        let profile = profile(&self.target()?, options.thread_count());
+        let profile = profile(&self.target()?, options.thread_count(), options.excess_precision);
         Ok(HloPasses::for_level(options.opt_level, profile))
     }
 }

@@ -93,6 +93,8 @@ fn attention(gpu: &GpuProfile) -> AttentionProfile {
     };
     AttentionProfile {
         types: BTreeSet::from([ElementType::F16, ElementType::BF16, ElementType::F32]),
+        full_precision: false,
+        any_head_order: false,
         head_sizes: sizes(ATTENTION_HEADS),
         sum_head_sizes: sizes(ATTENTION_BACKWARD_HEADS),
         least_queries: LEAST_QUERIES,

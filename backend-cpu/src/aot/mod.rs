@@ -140,7 +140,7 @@ fn optimized(
     let for_target = |(level, target): (usize, &Target)| {
         let compile = compile_options(options, level);
         let one = |(module, name): (&VerifiedModule, &String)| {
-            let passes = HloPasses::for_level(compile.opt_level, profile(target, threads));
+            let passes = HloPasses::for_level(compile.opt_level, profile(target, threads, compile.excess_precision));
             let optimized = optimize(module.clone(), &passes, &compile, None);
             Ok(optimized.map_err(|error| of_program(error, name, names))?.0)
         };
@@ -220,8 +220,8 @@ fn spec(options: &AotCompilationOptions, cpu: Option<String>) -> TargetSpec {
 
 /// Returns the profile of a target without the runtime library, on which the passes expand factorizations to other
 /// operations.
-fn profile(target: &Target, threads: usize) -> TargetProfile {
-    let profile = capabilities::profile(target, threads);
+fn profile(target: &Target, threads: usize, excess_precision: bool) -> TargetProfile {
+    let profile = capabilities::profile(target, threads, excess_precision);
     TargetProfile {
         lacks: BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve]),
         fusion: FusionProfile { epilogues: capabilities::tile_epilogues(), ..profile.fusion },

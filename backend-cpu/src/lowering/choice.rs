@@ -36,7 +36,9 @@ pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, thr
         }
         Op::Convolution(op) => is_depthwise(cx, op) || is_small(cx, op),
         Op::Dot(op) => is_batch_of_small(cx, op) || is_hard_to_pack(op, cx.operands.iter().map(|o| &o.shape)),
-        Op::Fusion(fusion) if fusion.kind == FusionKind::Output => finishes_hard_to_pack(module, cx, fusion),
+        Op::Fusion(fusion) if fusion.kind == FusionKind::Output => {
+            has_several_contractions(module, fusion) || finishes_hard_to_pack(module, cx, fusion)
+        }
         _ => false,
     }
 }
@@ -127,6 +129,12 @@ fn is_hard_to_pack<'a>(op: &Dot, mut operands: impl Iterator<Item = &'a ArraySha
     let is_row = is_one(left, &op.dims.lhs(left.rank()).free);
     let is_matrix = !is_one(right, &op.dims.rhs(right.rank()).free);
     !left.element_type().is_complex() && is_matrix && (is_turned || is_row)
+}
+
+/// Whether a fusion is an attention, which the library cannot compute.
+fn has_several_contractions(module: &Module, fusion: &Fusion) -> bool {
+    let is_contraction = |op: &Op| matches!(op, Op::Dot(_) | Op::Convolution(_));
+    module[fusion.computation].iter().filter(|(_, instruction)| is_contraction(instruction.op())).count() > 1
 }
 
 /// Whether a fusion contains such a dot followed by an epilogue. The epilogue reads accumulators in registers, which

@@ -124,6 +124,19 @@ pub(crate) mod register_tiles {
     pub const LATENCY: u64 = 8;
 }
 
+/// Attention with register tiles.
+pub(crate) mod register_attention {
+    use std::ops::RangeInclusive;
+
+    /// Number of keys of a block: the scores of a tile of queries stay in the L1 cache, the packed keys and values in
+    /// L2, and results are rarely rescaled.
+    pub const BLOCK: u64 = 256;
+    /// Numbers of keys of a block that save a smaller last block, which has code of its own.
+    pub const BLOCKS: RangeInclusive<u64> = 128..=384;
+    /// Maximum bytes of the state of the queries in a work item, which is read and written for each block of keys.
+    pub const STATE_BYTES: u64 = 128 << 10;
+}
+
 /// Scatters.
 pub(crate) mod scatter {
     /// Minimum number of update elements to use several threads.

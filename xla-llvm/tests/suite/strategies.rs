@@ -18,7 +18,7 @@ use crate::programs::sort_of_many;
 /// Processors with vectors of 128, 256 and 512 bits.
 const VECTORS: [&str; 3] = ["x86-64", "x86-64-v3", "x86-64-v4"];
 /// Cases that are one kernel on GPUs only.
-const OF_THREADS: [&str; 2] = ["attention", "score-sum"];
+const OF_THREADS: [&str; 1] = ["score-sum"];
 /// GPUs without and with wgmma.
 const THREADS: [&str; 2] = ["sm_90", "sm_90a"];
 
@@ -78,7 +78,7 @@ fn every_strategy_is_chosen() {
         writeln!(table, "{case}").unwrap();
         // GPUs have separate sorts and scatters, and no kernels for transforms.
         let alone = ["sort", "select", "copies", "fft"].iter().any(|ending| case.ends_with(ending));
-        // Attention is one kernel on GPUs only, and so is a sum over functions of scores.
+        // A sum over functions of scores is one kernel on GPUs only.
         let vectors = if OF_THREADS.contains(&case.as_str()) { &VECTORS[..0] } else { &VECTORS };
         let threads = if alone { &THREADS[..0] } else { &THREADS };
         for cpu in vectors.iter().chain(threads).copied() {

@@ -202,8 +202,13 @@ pub struct EpilogueProfile {
 /// [`FuseAttention`](crate::FuseAttention). None by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttentionProfile {
-    /// Element types of the dots' operands. f32 requires that dots may be rounded to TF32, except with few queries.
+    /// Element types of the dots' operands. Unless [`full_precision`](Self::full_precision) is set, f32 requires that
+    /// dots may be rounded to TF32, except with few queries.
     pub types: BTreeSet<ElementType>,
+    /// Whether the kernel for many queries multiplies f32 operands without rounding them.
+    pub full_precision: bool,
+    /// Whether queries, keys and values may have any dimension order, instead of contiguous elements.
+    pub any_head_order: bool,
     /// Head sizes by element size in bytes; empty for a target without such a kernel.
     pub head_sizes: BTreeMap<usize, HeadSizes>,
     /// Head sizes for sums of functions of scores, such as an attention's gradients, by element size in bytes; see

@@ -67,7 +67,7 @@ fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &P
     // Both dots of a kernel have operands of one type.
     let alike = sizes.heads[0].1 == sizes.heads[1].1;
     let takes = alike
-        && sizes.heads_are_rows
+        && (sizes.heads_are_rows || profile.any_head_order)
         && [found.scores, result].iter().all(|&dot| takes(graph, dot, profile, few))
         && (profile.excess_precision || !found.narrow && sizes.heads[1].1 == ElementType::F32)
         && sizes.heads.iter().all(|&size| profile.takes_head(size))
@@ -88,7 +88,7 @@ pub(super) fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfil
     let Some(operand) = types[0].filter(|_| types[0] == types[1]) else { return false };
     let sums = ty(dot).is_some_and(|ty| ty == operand || ty == ElementType::F32);
     let is_known = match operand {
-        ElementType::F32 if few => {
+        ElementType::F32 if few || profile.full_precision => {
             matches!(op.algorithm, None | Some(DotAlgorithm::F32F32F32 | DotAlgorithm::Tf32Tf32F32))
         }
         ElementType::F32 => op.algorithm == Some(DotAlgorithm::Tf32Tf32F32),

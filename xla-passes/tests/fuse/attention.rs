@@ -207,6 +207,25 @@ fn algorithms_round_as_tensor_cores_do() {
 }
 
 #[test]
+fn kernels_of_full_precision_need_no_tf32() {
+    let mut cpu = gpu();
+    cpu.fusion.attention.full_precision = true;
+    for algorithm in ["", ", algorithm=dot_f32_f32_f32", ", algorithm=dot_tf32_tf32_f32"] {
+        assert!(is_one_kernel(Attention { algorithm, ..F32 }, &cpu), "{algorithm}");
+    }
+    assert!(!is_one_kernel(Attention { algorithm: ", algorithm=dot_bf16_bf16_f32", ..F32 }, &cpu));
+}
+
+#[test]
+fn heads_are_contiguous_unless_the_target_packs_them() {
+    let text = BF16.forward().replace("k = bf16[2,64,16]", "k = bf16[2,16,64]");
+    let text = text.replacen(LAST, ROWS, 1);
+    let mut cpu = gpu();
+    cpu.fusion.attention.any_head_order = true;
+    assert_eq!([count(&text, &gpu()), count(&text, &cpu)], [0, 1]);
+}
+
+#[test]
 fn what_is_narrow_is_rounded_elsewhere_only_if_it_may_be() {
     assert!(is_one_kernel(F32, &exact()) && are_kernels(F32, &exact()));
     // Probabilities are divided after they are rounded; sums of scores in f32 are exact in either case.

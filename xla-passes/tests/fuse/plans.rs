@@ -78,6 +78,8 @@ fn change(profile: &mut TargetProfile, name: &str, value: usize) {
         "reduce_epilogue" => fusion.reduce_epilogue = value != 0,
         "in_place_update" => fusion.in_place_update = value != 0,
         "excess_precision" => fusion.attention.excess_precision = value != 0,
+        "full_precision" => fusion.attention.full_precision = value != 0,
+        "any_head_order" => fusion.attention.any_head_order = value != 0,
         "least_flops" => fusion.epilogues.least_flops = value as u64,
         "least_queries" => fusion.attention.least_queries = value,
         "least_keys" => fusion.attention.least_keys = value,

@@ -9,6 +9,8 @@ pub fn attention() -> AttentionProfile {
     let sizes = HeadSizes { step: 16, most: 64 };
     AttentionProfile {
         types: [F16, BF16, F32].into(),
+        full_precision: false,
+        any_head_order: false,
         head_sizes: [(2, sizes), (4, sizes)].into(),
         sum_head_sizes: [(2, sizes), (4, sizes)].into(),
         least_queries: 16,

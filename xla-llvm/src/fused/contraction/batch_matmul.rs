@@ -29,15 +29,21 @@ pub(crate) struct BatchMatmul<'a, 'ctx, 'm> {
     pub batch: Vec<AffineExpr>,
     /// Counters of the outer loops over rows and over columns.
     pub outer: [Vec<AffineExpr>; 2],
+    /// First column; the columns of tiles and panels are relative to it.
+    pub first_column: AffineExpr,
     /// Number of the block of K.
     pub part: AffineExpr,
+    /// First element of the block of K.
+    pub first_k: AffineExpr,
 }
 
 impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
     /// Returns a copy with other counters of the outer row loops and another block of K.
     pub fn at(&self, rows: &[AffineExpr], part: &AffineExpr) -> Self {
         let outer = [rows.to_vec(), self.outer[1].clone()];
-        BatchMatmul { batch: self.batch.clone(), outer, part: part.clone(), ..*self }
+        let (batch, first_column) = (self.batch.clone(), self.first_column.clone());
+        let first_k = part.clone().scaled(self.tiles.elements_of_part() as i64);
+        BatchMatmul { batch, outer, first_column, part: part.clone(), first_k, ..*self }
     }
 
     /// Returns the index of the operand element of a row (`which` is 0) or column (1) at a step of K, given by its loop
@@ -49,9 +55,10 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         (free, k, sums): (&AffineExpr, &Axis, &[AffineExpr]),
         condition: &mut Option<Guard<'e, 'ctx>>,
     ) -> Result<Index> {
-        let free = self.tiles.axes[which].coordinates(&self.outer[which], free);
+        let free = if which == 1 { free.clone().plus(&self.first_column) } else { free.clone() };
+        let free = self.tiles.axes[which].coordinates(&self.outer[which], &free);
         let (inner, outer) = sums.split_last().map_or((AffineExpr::default(), &[][..]), |(i, o)| (i.clone(), o));
-        let inner = inner.plus(&self.part.clone().scaled(self.tiles.elements_of_part() as i64));
+        let inner = inner.plus(&self.first_k);
         let sums = k.coordinates(outer, &inner);
         self.matmul.operand_index(s, self.tiles.sides[which], (&self.batch, &free, &sums), condition)
     }

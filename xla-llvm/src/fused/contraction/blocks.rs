@@ -46,7 +46,7 @@ impl<'m> FusedKernel<'_, 'm> {
             let outer_rows = if tiles.all_rows { 0 } else { tiles.axes[0].outer.len() };
             let columns = batch.split_off(matmul.batch.len() + outer_rows);
             let rows = batch.split_off(matmul.batch.len());
-            let (outer, part) = ([rows, columns], AffineExpr::default());
+            let outer = [rows, columns];
             let job = BatchMatmul {
                 kernel: self,
                 matmul: &matmul,
@@ -55,7 +55,9 @@ impl<'m> FusedKernel<'_, 'm> {
                 result: &result,
                 batch,
                 outer,
-                part,
+                first_column: AffineExpr::default(),
+                part: AffineExpr::default(),
+                first_k: AffineExpr::default(),
             };
             let parts = s.full_range(tiles.parts, 1);
             s.turns(parts, &mut |s, part| job.at(&job.outer[0], part).block(s, &block, &run))
@@ -164,7 +166,7 @@ fn sizes(extents: &[u64]) -> Vec<usize> {
 }
 
 /// Returns the range of up to `size` numbers from `first` on, out of `total` numbers.
-fn group<'e, 'ctx>(
+pub(crate) fn group<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     first: &AffineExpr,
     size: u64,

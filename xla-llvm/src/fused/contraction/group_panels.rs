@@ -63,7 +63,8 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         let tiles = self.tiles;
         let extent = tiles.columns().min(tiles.axes[1].extent);
         let block = within(tiles.lanes.min(LARGEST_BLOCK), groups.full()) as u32;
-        let is_along_k = tiles.places[1] == Place::Panel(Along::K) && self.matmul.neighbours[1].run > 1;
+        let is_along_k =
+            tiles.places[1] == Place::Panel(Along::K) && self.matmul.neighbours[tiles.sides[1] as usize].run > 1;
         let (block, across) = if is_along_k { (block, 1) } else { (1, self.width(s, 1, tiles.lanes)) };
         self.along_groups(s, groups, block, &mut |s, piece, block| {
             let width = if block > 1 { block } else { across };

@@ -13,10 +13,12 @@
 //! group_panels.rs  packing of groups
 //! along_k.rs       one tile of operands that are contiguous along K: lanes are steps of K
 //! tile.rs          one tile: the loop over K, its accumulators in registers, and its results
+//! attention/       two GEMMs with a softmax between them, by blocks of keys
 //! ```
 
 mod along_k;
 mod arrays;
+pub(crate) mod attention;
 pub(crate) mod axes;
 mod batch_matmul;
 mod blocks;

@@ -75,7 +75,10 @@ impl<'e, 'ctx, 'm> BatchMatmul<'_, 'ctx, 'm> {
         }
         let extent = tiles.columns().min(tiles.axes[1].extent);
         let block = within(tiles.lanes.min(LARGEST_BLOCK), tiles.packing[1].extent) as u32;
-        if tiles.places[1] == Place::Panel(Along::K) && block > 1 && self.matmul.neighbours[1].run > 1 {
+        if tiles.places[1] == Place::Panel(Along::K)
+            && block > 1
+            && self.matmul.neighbours[tiles.sides[1] as usize].run > 1
+        {
             return self.along_k(s, 1, block, &mut |s, sums| {
                 s.pieces(extent, block.into(), &mut |s, number| {
                     self.transpose_block(s, (panel, number), (&column.clone().plus(number), sums), block)

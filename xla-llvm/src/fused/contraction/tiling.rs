@@ -376,7 +376,7 @@ impl RegisterTiles {
 }
 
 /// Returns rows, vectors and lanes of the cheapest tile for a matrix with this number of rows and columns.
-fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitter<'_>) -> Option<[u64; 4]> {
+pub(crate) fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitter<'_>) -> Option<[u64; 4]> {
     let (ty, target) = (matmul.accumulator_type, emitter.target());
     let parts = if ty.is_complex() { 2 } else { 1 };
     let lanes = within(target.lanes(8 * ty.real_part().byte_width() as u32).into(), columns);
@@ -439,7 +439,7 @@ fn tile_along_k(
 
 /// Returns the smallest group size of at least `size` for which the last group has more than one of `count` pieces, or
 /// a single group of all pieces.
-fn group_of_last(size: u64, count: u64) -> u64 {
+pub(crate) fn group_of_last(size: u64, count: u64) -> u64 {
     (size..count).find(|&size| !(count - 1).is_multiple_of(size)).unwrap_or(count)
 }
 

@@ -18,6 +18,7 @@ pub(super) const LIST: &[Entry] = &[
     Entry::of::<sequential::sort::RowSort>(Targets::All),
     Entry::of::<sequential::fibers::Fibers>(Targets::All),
     Entry::of::<vector::fft::Transform>(Targets::Vectors),
+    Entry::of::<contraction::attention::plan::RegisterAttention>(Targets::Vectors),
     Entry::of::<contraction::tiling::RegisterTiles>(Targets::Vectors),
     Entry::of::<vector::operand_loops::OperandLoops>(Targets::Vectors),
     Entry::of::<vector::transpose::TileGrid>(Targets::Vectors),

@@ -25,6 +25,8 @@ pub fn profile(target: &Target) -> TargetProfile {
     };
     let attention = AttentionProfile {
         types: BTreeSet::from([ElementType::F16, ElementType::BF16, ElementType::F32]),
+        full_precision: false,
+        any_head_order: false,
         head_sizes: sizes(ATTENTION_HEADS),
         sum_head_sizes: sizes(ATTENTION_BACKWARD_HEADS),
         least_queries: 16,

@@ -4,7 +4,7 @@ use xla_hlo::ops::{BinaryOp, Op};
 use xla_hlo::{ElementType, Error, Result};
 
 use super::backward_plan::{BackwardKernel, BackwardTiling};
-use super::function::{Columns, Function, coordinates};
+use super::function::Columns;
 use super::online::of_row;
 use super::operand::{Fragments, Operand, clamped};
 use super::plan::AttentionTiling;
@@ -12,6 +12,7 @@ use super::products::{self, Sums};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::attention::function::{Function, coordinates};
 use crate::fused::core::addressing::Addressing;
 use crate::fused::core::convolution::converted;
 use crate::fused::emitter::FusedEmitter;

@@ -6,11 +6,12 @@ use xla_hlo::ops::Op;
 use xla_hlo::{Computation, Result};
 use xla_passes::analysis::score_sums::ScoreSum;
 
-use super::function::{Function, Scores};
-use super::plan::{AttentionTiling, SIDES, lies};
+use super::plan::{AttentionTiling, lies};
 use super::shape::TileShape;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::attention::function::{Function, Scores};
+use crate::fused::contraction::attention::kernel::SIDES;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
 use crate::fused::kernel::Launch;
 use crate::fused::loops::frame::Frame;

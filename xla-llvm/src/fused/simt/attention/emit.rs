@@ -2,13 +2,14 @@
 
 use xla_hlo::Result;
 
-use super::function::coordinates;
 use super::operand::{Fragments, Operand};
-use super::plan::{AttentionKernel, AttentionTiling};
+use super::plan::AttentionTiling;
 use super::products;
 use super::rows::{State, ThreadRows};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::attention::function::coordinates;
+use crate::fused::contraction::attention::kernel::AttentionKernel;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;

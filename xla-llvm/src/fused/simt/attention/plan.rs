@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use xla_hlo::ops::Op;
-use xla_hlo::{Error, Result};
-use xla_passes::analysis::attention::Attention;
+use xla_hlo::Result;
 
 use super::shape::TileShape;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::attention::kernel::AttentionKernel;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
 use crate::fused::kernel::Launch;
 use crate::fused::loops::frame::Frame;
@@ -18,20 +17,10 @@ use crate::mma::{OperandType, ROWS};
 use crate::simt::{COPY_BYTES, WARP};
 use crate::target::Target;
 
-/// Sides of a dot's operands, by operand number.
-pub(super) const SIDES: [MatmulSide; 2] = [MatmulSide::Left, MatmulSide::Right];
-
 /// Head sizes that attention kernels support: bytes of an element, required divisor, and maximum.
 pub const ATTENTION_HEADS: [(usize, usize, usize); 2] = HEADS;
 /// Number of queries per block.
 pub const ATTENTION_ROWS: usize = AttentionTiling::ROWS as usize;
-
-/// Attention of a kernel: its parts, and both dots.
-pub(crate) struct AttentionKernel<'m> {
-    pub parts: Attention,
-    pub scores: Matmul<'m>,
-    pub result: Matmul<'m>,
-}
 
 /// Tile sizes of an attention kernel on tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,43 +56,9 @@ impl<'m> FusedKernel<'_, 'm> {
     pub(crate) fn attention(&self, target: &Target) -> Option<AttentionTiling> {
         AttentionTiling::new(&self.attention_kernel()?, target)
     }
-
-    /// Returns the attention that the kernel's strategy requires.
-    pub(super) fn required_attention(&self) -> Result<AttentionKernel<'m>> {
-        self.attention_kernel().ok_or_else(|| Error::internal("kernel has no attention, which its strategy requires"))
-    }
-
-    /// Returns the attention that the kernel computes.
-    pub(crate) fn attention_kernel(&self) -> Option<AttentionKernel<'m>> {
-        let (graph, root) = (self.graph(), self.source.root);
-        let Op::Dot(_) = graph[root].op() else { return None };
-        let inputs = &self.source.inputs;
-        if self.source.in_place || inputs.contains(&graph[root].operand(0)) && inputs.contains(&graph[root].operand(1))
-        {
-            return None;
-        }
-        let parts = Attention::find(self.source.module, graph, root)?;
-        Some(AttentionKernel { scores: self.matmul_of(parts.scores)?, result: self.matmul_of(root)?, parts })
-    }
 }
 
 impl AttentionKernel<'_> {
-    /// Returns the sides of the queries and the keys in the first dot, and of the values in the second dot.
-    pub fn sides(&self) -> [MatmulSide; 3] {
-        let queries = SIDES[self.parts.queries];
-        [queries, queries.other(), SIDES[self.parts.probabilities].other()]
-    }
-
-    /// Returns the number of queries per batch and head.
-    pub fn queries(&self) -> u64 {
-        self.scores.extent(self.sides()[0])
-    }
-
-    /// Returns the number of keys per batch and head.
-    pub fn keys(&self) -> u64 {
-        self.scores.extent(self.sides()[1])
-    }
-
     /// Returns whether all operands are stored in memory in rows of whole chunks.
     pub fn lies(&self) -> bool {
         let [queries, keys, values] = self.sides();

@@ -9,14 +9,14 @@ use super::plan::AttentionDecode;
 use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::attention::function::coordinates;
+use crate::fused::contraction::attention::kernel::AttentionKernel;
 use crate::fused::contraction::matmul::MatmulSide;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::range::Range;
-use crate::fused::simt::attention::function::coordinates;
-use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::lanes::Lanes;
 use crate::simt::Register;
 

@@ -6,6 +6,7 @@ use xla_hlo::{ElementType, Result, Scalar as Element};
 use super::plan::AttentionDecode;
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
+use crate::fused::contraction::attention::kernel::AttentionKernel;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
 use crate::fused::core::convolution::converted;
 use crate::fused::emitter::FusedEmitter;
@@ -14,7 +15,6 @@ use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
 use crate::fused::simt::attention::online::Row;
 use crate::fused::simt::attention::operand::clamped;
-use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::lanes::Lanes;
 use crate::simt::Shuffle;
 

@@ -6,11 +6,11 @@ use xla_hlo::{ElementType, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::attention::kernel::AttentionKernel;
 use crate::fused::kernel::Kernel;
 use crate::fused::kernel_plan::KernelPlan;
 use crate::fused::kernel_plan::command::{PlanArgument, PlanCommand};
 use crate::fused::loops::frame::Frame;
-use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::matmul::cut::Cut;
 use crate::fused::source::KernelSource;
 use crate::fused::tuning::attention_decode::{LEAST_TURNS, MOST_KEYS, MOST_QUERIES, MOST_REGISTERS, WARPS};

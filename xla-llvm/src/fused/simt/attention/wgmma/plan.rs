@@ -6,10 +6,10 @@ use xla_hlo::Result;
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::attention::kernel::AttentionKernel;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::kernel::Launch;
 use crate::fused::loops::frame::Frame;
-use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::tma_operand::TmaTile;
 use crate::fused::strategy::{Choice, Strategy};
 use crate::fused::tuning::attention_groups::{BUSY, GROUPS, KEYS, LONG_KEYS, MOST_HEAD, STAGES};
