@@ -16,6 +16,7 @@ pub mod each_pass;
 pub mod generate;
 pub mod grid_programs;
 pub mod isolated;
+pub mod launches;
 pub mod multi_device;
 pub mod program;
 pub mod reference;

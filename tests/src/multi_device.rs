@@ -9,7 +9,7 @@ use xla::{
 use xla_hlo::eval::grid::Grid;
 use xla_hlo::text::parse_module;
 use xla_passes::{ProgramForm, localize, program_form};
-use xla_service::{Dispatch, Donate};
+use xla_service::{DeviceResults, Dispatch, Donate};
 
 use crate::corpus::{self, Case};
 
@@ -85,13 +85,26 @@ pub fn run(client: &Client, module: &VerifiedModule, arguments: &[Vec<Literal>])
 
 /// Runs a compiled program on its devices, one for each list of arguments. Returns the result of each device.
 pub fn launch(program: &LoadedExecutable, arguments: &[Vec<Literal>], donate: Donate) -> Result<Vec<Literal>> {
+    let options = ExecuteOptions { dispatch: Dispatch::Queued, donate, ..ExecuteOptions::default() };
+    values(program, &start(program, arguments, &options)?)
+}
+
+/// Launches a compiled program on its devices, one for each list of arguments.
+pub fn start(
+    program: &LoadedExecutable,
+    arguments: &[Vec<Literal>],
+    options: &ExecuteOptions,
+) -> Result<Vec<DeviceResults>> {
     let lists = program.devices().zip(arguments).map(|(device, list)| {
         list.iter().map(|literal| device.buffer_of_shape(literal, literal.array_shape())).collect()
     });
     let buffers: Vec<Vec<Buffer>> = lists.collect::<Result<_>>()?;
     let lists: Vec<Vec<&Buffer>> = buffers.iter().map(|list| list.iter().collect()).collect();
-    let options = ExecuteOptions { dispatch: Dispatch::Queued, donate, ..ExecuteOptions::default() };
-    let results = program.launch(&lists, &options)?;
+    program.launch(&lists, options)
+}
+
+/// Waits for a launch. Returns the result of each device.
+pub fn values(program: &LoadedExecutable, results: &[DeviceResults]) -> Result<Vec<Literal>> {
     let literals = results.iter().map(|result| {
         // A program without results may fail as well.
         result.completion().wait()?;

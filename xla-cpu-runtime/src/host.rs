@@ -4,8 +4,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use xla_hlo::{Error, Module, Result, ResultExt};
-use xla_service::ExecutionContext;
 use xla_service::thunks::{ExecutionBuffers, Thunk, ThunkId, ThunkKind, run_custom_call, run_fallback};
+use xla_service::{ExecutionContext, panic_message};
 
 use crate::profile::{OpenThunks, ThunkTable};
 
@@ -40,6 +40,15 @@ impl RunContext<'_> {
         });
         result.context(|| call.place())
     }
+
+    /// Returns the error of a call that panicked.
+    fn panicked(&self, number: usize, message: &str) -> Error {
+        let error = Error::internal(format!("a call of the host panicked: {message}"));
+        match self.calls.get(number) {
+            Some(call) => error.context(call.place()),
+            None => error,
+        }
+    }
 }
 
 /// Runs call `number`; returns 0 on success.
@@ -49,8 +58,7 @@ pub(super) unsafe extern "C" fn xla_cpu_host_call(context: *mut RunContext<'_>, 
     let context = unsafe { &mut *context };
     // A panic must not unwind through generated code.
     let outcome = catch_unwind(AssertUnwindSafe(|| context.run(number as usize)));
-    let result =
-        outcome.unwrap_or_else(|_| Err(Error::internal("the evaluation of an operation on the host panicked")));
+    let result = outcome.unwrap_or_else(|panic| Err(context.panicked(number as usize, panic_message(&*panic))));
     match result {
         Ok(()) => 0,
         Err(error) => {

@@ -30,17 +30,17 @@ fn compiled(
     module: &VerifiedModule,
     options: Options,
 ) -> Result<Handle<kinds::LoadedExecutable>, Status> {
-    let program = client.service.compile(module, &options.service)?;
-    loaded(client, &program, options)
+    let devices = options.devices(client.service.topology())?;
+    let program = client.service.compile_on(module, &devices, &options.service)?;
+    loaded(client, program, options, devices)
 }
 
 fn loaded(
     client: &Arc<ClientState>,
-    program: &LoadedExecutable,
+    program: LoadedExecutable,
     options: Options,
+    devices: Vec<usize>,
 ) -> Result<Handle<kinds::LoadedExecutable>, Status> {
-    let devices = options.devices(client.service.topology())?;
-    let program = program.on_devices(&devices)?;
     let platform = client.topology.spec.platform.name();
     let executable = ExecutableState::new(Compiled::Loaded(program.clone()), options, devices, platform)?;
     Ok(Handle::new(LoadedState::new(client.clone(), executable, program)))
@@ -100,5 +100,7 @@ fn load_kept(
         options.apply(&mut module)?;
         return compiled(client, &VerifiedModule::new(module)?, options);
     }
-    loaded(client, &client.service.load(bytes, &options.service)?, options)
+    let devices = options.devices(client.service.topology())?;
+    let program = client.service.load(bytes, &options.service)?.on_devices(&devices)?;
+    loaded(client, program, options, devices)
 }

@@ -7,6 +7,7 @@ mod coverage;
 mod cross;
 mod devices;
 mod fuzz;
+mod launches;
 mod operations;
 mod target;
 
@@ -38,6 +39,8 @@ enum Command {
     /// Run programs that were compiled ahead of time on emulated processors.
     #[cfg(feature = "cpu")]
     Cross(cross::Arguments),
+    /// Launch programs over overlapping sets of devices from several threads; in some launches a device fails.
+    Launches(launches::Arguments),
     /// Write the book's page of all operations.
     Operations(operations::Arguments),
     /// Check requests from standard input, line by line; `fuzz` starts such processes.
@@ -52,6 +55,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Command::Coverage(arguments) => coverage::run(arguments),
         #[cfg(feature = "cpu")]
         Command::Cross(arguments) => cross::run(arguments),
+        Command::Launches(arguments) => launches::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Operations(arguments) => operations::run(arguments),
         Command::Worker(platform) => check::worker(platform),

@@ -108,7 +108,7 @@ pub fn problem(
 
 /// Describes the first difference of the results of a program on each device: all bits are equal, but for NaNs and, if
 /// requested, signs of zeros.
-fn difference(expected: &[Literal], actual: &[Literal], signed_zero: bool) -> Option<String> {
+pub fn difference(expected: &[Literal], actual: &[Literal], signed_zero: bool) -> Option<String> {
     let tolerance = Tolerance { rtol: 0.0, atol: 0.0, signed_zero };
     if expected.len() != actual.len() {
         return Some(format!("{} devices have results, expected {}", actual.len(), expected.len()));

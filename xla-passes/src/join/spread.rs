@@ -3,7 +3,8 @@
 use xla_hlo::ops::{BinaryOp, Slice, SliceRange};
 use xla_hlo::sdy::Reduction;
 use xla_hlo::{
-    ArrayShape, Dynamism, ElementKind, Error, InstrId, LeafSharding, Result, ShardingKind, SubgroupKind, multi_index,
+    ArrayShape, Dynamism, ElementKind, ElementType, Error, InstrId, LeafSharding, Result, ShardingKind, SubgroupKind,
+    multi_index,
 };
 
 use crate::rewrite::builder::Inserter;
@@ -121,16 +122,21 @@ impl Grid {
         at.add(Slice { ranges }, [x])
     }
 
+    /// Returns the operation that reduces partial values.
+    pub fn operator(&self, ty: ElementType) -> BinaryOp {
+        match self.reduction {
+            Reduction::Sum if ty.kind() == ElementKind::Pred => BinaryOp::Or,
+            Reduction::Sum => BinaryOp::Add,
+            Reduction::Max => BinaryOp::Maximum,
+            Reduction::Min => BinaryOp::Minimum,
+        }
+    }
+
     /// Assembles an array from its parts.
     pub fn whole(&self, at: &mut Inserter<'_>, mut parts: Vec<InstrId>) -> Result<InstrId> {
         if self.operands > 1 {
             let ty = at.element_type(parts[0])?;
-            let op = match self.reduction {
-                Reduction::Sum if ty.kind() == ElementKind::Pred => BinaryOp::Or,
-                Reduction::Sum => BinaryOp::Add,
-                Reduction::Max => BinaryOp::Maximum,
-                Reduction::Min => BinaryOp::Minimum,
-            };
+            let op = self.operator(ty);
             let reduced = parts.chunks(self.operands).map(|operands| {
                 let (first, rest) = operands
                     .split_first()

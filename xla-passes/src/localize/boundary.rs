@@ -73,17 +73,12 @@ impl Rewriter<'_> {
         match &value.places[..] {
             [Place::Local] => Err(Error::unimplemented("a manual computation inside of another one")),
             [Place::Part(own)] if **own == *wanted => Ok(value.id),
-            [Place::Part(own)] if !own.is_replicated() && self.gathers => {
-                let whole = self.gathered(value.id, own)?;
-                match wanted.is_replicated() {
-                    true => Ok(whole),
-                    false => wanted.part_of_replicated(&mut self.inserter(), whole),
-                }
-            }
+            [Place::Part(own)] if self.gathers => self.exchanged(value.id, own, wanted),
             [Place::Part(own)] if !own.is_replicated() => {
                 Err(Error::unimplemented("a value is converted to another split, which needs a partitioner"))
             }
             _ if wanted.is_replicated() => Ok(value.id),
+            _ if self.gathers => wanted.part_of_whole(&mut self.inserter(), value.id),
             _ => wanted.part_of_replicated(&mut self.inserter(), value.id),
         }
     }

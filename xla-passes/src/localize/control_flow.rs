@@ -118,7 +118,7 @@ impl Rewriter<'_> {
         for (i, (&branch, argument)) in op.branches.iter().zip(arguments).enumerate() {
             let form = self.form(branch, shapes[i + 1], &argument.places)?;
             places = match i {
-                0 => form.result.places.to_vec(),
+                0 => self.without_partial_values(&form.result.places),
                 _ => self.joined(&places, &form.result.places).map_err(|leaf| {
                     let cause = "is split in different ways in its branches, which needs a partitioner";
                     Error::unimplemented(format!("element {leaf} of its result {cause}"))
@@ -170,9 +170,9 @@ impl Rewriter<'_> {
     }
 
     /// Returns the places of the initial state. Elements that are stated to be split start so; with gathers, only if
-    /// they have equal parts.
+    /// they have equal parts. With gathers, partial values are reduced before the loop.
     fn start(&self, shape: &Shape, init: &Value, stated: Option<&[TensorSharding]>) -> Result<Vec<Place>> {
-        let mut places = init.places.to_vec();
+        let mut places = self.without_partial_values(&init.places);
         for (i, ((_, leaf), sharding)) in shape.leaves().into_iter().zip(stated.unwrap_or_default()).enumerate() {
             if let (Shape::Array(array), true) = (leaf, places[i].is_whole()) {
                 match self.split(Some(sharding), array) {
@@ -205,9 +205,10 @@ impl Rewriter<'_> {
     }
 
     /// Joins places element by element. Returns the number of an element whose places have no common one. With gathers,
-    /// such an element keeps its first place.
+    /// such an element keeps its first place, and partial values of the others are reduced.
     fn joined(&self, one: &[Place], other: &[Place]) -> std::result::Result<Vec<Place>, usize> {
-        let pairs = one.iter().zip(other).enumerate();
+        let other = self.without_partial_values(other);
+        let pairs = one.iter().zip(&other).enumerate();
         let join = |(i, (one, other)): (usize, (&Place, &Place))| {
             let is_global = one.split().is_some() && other.split().is_some();
             one.joined(other).or_else(|| Some(one.clone()).filter(|_| self.gathers && is_global)).ok_or(i)

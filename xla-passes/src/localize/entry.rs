@@ -34,8 +34,9 @@ pub fn localize(module: &VerifiedModule) -> Result<Localized> {
 }
 
 /// Converts a program on global values to a program of each device, as [`localize`] does. Where the devices must
-/// communicate, values are gathered, and every device computes the whole result: the program is not faster than on one
-/// device, and each device needs the memory of gathered values.
+/// communicate, partial values are reduced, and other values are gathered. If an operation can keep the parts of one
+/// operand, only the other operands are gathered; otherwise every device computes the whole result. Each device needs
+/// the memory of gathered values.
 ///
 /// Returns `Error::Unimplemented` for effects outside of manual computations, for manual computations over some of the
 /// axes, and for parts of different sizes.

@@ -1,11 +1,14 @@
-//! Gathers: split values become whole where their splits cannot be kept, and every device computes the whole result.
+//! Communication: partial values are reduced, and split values are gathered where their splits cannot be kept.
 
-use xla_hlo::ops::collective::{AllGather, Participants, ReplicaGroups};
+use std::cmp::Reverse;
+
+use xla_hlo::ops::collective::{AllGather, AllReduce, Participants, ReplicaGroups};
 use xla_hlo::ops::{Collective, Transpose};
-use xla_hlo::{Error, InstrId, Result, Shape};
+use xla_hlo::sdy::Reduction;
+use xla_hlo::{ArrayShape, CompId, ElementType, Error, InstrId, Result, Scalar, Shape};
 
-use super::place::{Place, Split, Value};
-use super::rewrite::Rewriter;
+use super::place::{Place, Split, Value, of_partition};
+use super::rewrite::{Rewriter, is_any_split};
 use crate::rewrite::builder::Inserter;
 
 impl Rewriter<'_> {
@@ -27,35 +30,111 @@ impl Rewriter<'_> {
         shape.leaves().into_iter().zip(places).map(place).collect()
     }
 
-    /// Emits the whole array from the parts of all devices. Partial values are reduced.
-    pub(super) fn gathered(&mut self, part: InstrId, split: &Split) -> Result<InstrId> {
+    /// Returns the operands of an operation, with partial values reduced. If the operation can then keep the parts of
+    /// one of them, at best of the largest, operands with other parts are whole values, otherwise all are.
+    pub(super) fn gathered_operands(
+        &mut self,
+        computation: CompId,
+        id: InstrId,
+        operands: &[Value],
+    ) -> Result<Vec<Value>> {
+        let shapes = self.source[computation].operand_shapes(id);
+        let reduced: Vec<Vec<Place>> =
+            operands.iter().map(|operand| self.without_partial_values(&operand.places)).collect();
+        let size = |&i: &usize| shapes[i].as_array().map_or(0, ArrayShape::element_count);
+        let mut split: Vec<usize> = (0..operands.len()).filter(|&i| is_any_split(&operands[i..=i])).collect();
+        split.sort_by_key(|i| Reverse(size(i)));
+        let keeping = |is_kept: &dyn Fn(usize) -> bool| {
+            let places = shapes.iter().zip(&reduced).enumerate().map(|(i, (shape, own))| match is_kept(i) {
+                true => Ok(own.clone()),
+                false => self.whole_places(shape, own),
+            });
+            places.collect::<Result<Vec<_>>>()
+        };
+        let mut plans = vec![reduced.clone()];
+        for kept in split {
+            plans.push(keeping(&|i| reduced[i] == reduced[kept])?);
+            plans.push(keeping(&|i| i == kept)?);
+        }
+        let with = |plan: &[Vec<Place>]| -> Vec<Value> {
+            operands.iter().zip(plan).map(|(operand, places)| operand.at(places.clone())).collect()
+        };
+        let Some(plan) = plans.into_iter().find(|plan| self.rule(computation, id, &with(plan)).is_ok()) else {
+            return self.all_whole(operands, &shapes);
+        };
+        let placed = |((operand, shape), places): ((&Value, &&Shape), Vec<Place>)| {
+            Ok(Value { id: self.placed(operand, shape, &places)?, places: places.into() })
+        };
+        operands.iter().zip(&shapes).zip(plan).map(placed).collect()
+    }
+
+    /// Returns places with the splits that partial values have after they are reduced, if values may be gathered.
+    pub(super) fn without_partial_values(&self, places: &[Place]) -> Vec<Place> {
+        let place = |place: &Place| match place {
+            Place::Part(split) if self.gathers && split.is_unreduced() => Place::Part(split.reduced()),
+            place => place.clone(),
+        };
+        places.iter().map(place).collect()
+    }
+
+    /// Emits the part that the device has in another split: partial values are reduced; if the parts still differ, they
+    /// are gathered, and each device takes its part of the whole array.
+    pub(super) fn exchanged(&mut self, part: InstrId, own: &Split, wanted: &Split) -> Result<InstrId> {
+        if own == wanted || own.is_replicated() && wanted.is_replicated() {
+            return Ok(part);
+        }
+        if own.is_replicated() {
+            return wanted.part_of_whole(&mut self.inserter(), part);
+        }
+        if !self.inserter().array(part)?.is_static() {
+            return Err(Error::unimplemented("parts of an array of dynamic size are exchanged"));
+        }
         let (replicas, partitions) = (self.replicas, self.devices);
-        let operands = split.tiles.grid.operands;
-        self.count(if operands > 1 { 3 * split.tiles.grid.count() } else { 5 })?;
-        split.gather(&mut self.inserter(), part, replicas, partitions)
+        self.count(5)?;
+        if own.is_unreduced() {
+            let part = own.all_reduce(&mut self.inserter(), part, replicas, partitions)?;
+            return self.exchanged(part, &own.reduced(), wanted);
+        }
+        let whole = own.gather(&mut self.inserter(), part, replicas, partitions)?;
+        match wanted.is_replicated() {
+            true => Ok(whole),
+            false => wanted.part_of_whole(&mut self.inserter(), whole),
+        }
     }
 }
 
 impl Split {
+    /// Emits the part that the device has of a whole value. Of the partial values of a sum, the first is the value, and
+    /// the others are zero; the partial values of a maximum or minimum are equal.
+    pub(super) fn part_of_whole(&self, at: &mut Inserter<'_>, whole: InstrId) -> Result<InstrId> {
+        if !self.is_unreduced() {
+            return self.part_of_replicated(at, whole);
+        }
+        let (grid, reduced) = (&self.tiles.grid, self.reduced());
+        let part = if reduced.is_replicated() { whole } else { reduced.part_of_replicated(at, whole)? };
+        if grid.reduction != Reduction::Sum {
+            return Ok(part);
+        }
+        let array = at.array(part)?.clone();
+        let is_first: Vec<Scalar> =
+            self.tiles.of_partition.iter().map(|part| Scalar::Pred(part % grid.operands == 0)).collect();
+        let partition = at.add(Collective::PartitionId, [])?;
+        let is_first = of_partition(at, partition, ElementType::Pred, &is_first)?;
+        let (is_first, zeros) = (at.broadcast(is_first, array.dims(), &[])?, at.zeros(&array)?);
+        at.select(is_first, part, zeros)
+    }
+
     /// Emits an all-gather of the parts, in the order of their numbers.
     fn gather(&self, at: &mut Inserter<'_>, part: InstrId, replicas: usize, partitions: usize) -> Result<InstrId> {
         let grid = &self.tiles.grid;
         let dims = at.dims(part);
-        if !at.array(part)?.is_static() {
-            return Err(Error::unimplemented("parts of an array of dynamic size are gathered"));
-        }
-        let (count, groups) = (grid.count(), self.groups(replicas, partitions)?);
+        let (count, groups) = (grid.count(), self.groups(replicas, partitions, grid.count())?);
         let ty = at.element_type(part)?;
         let all_gather = |at: &mut Inserter<'_>, part: InstrId, dimension: usize| {
             let mut dims = at.dims(part);
             dims[dimension] *= count;
-            let participants = Participants {
-                groups: ReplicaGroups::Listed(groups.clone()),
-                channel_id: Some(1),
-                constrain_layout: false,
-                use_global_device_ids: true,
-            };
-            let op = Collective::AllGather(AllGather { participants, dimension, is_start: false });
+            let op = AllGather { participants: participants(groups.clone()), dimension, is_start: false };
+            let op = Collective::AllGather(op);
             at.add_as(op, Shape::array(ty, dims), [part])
         };
         if let Some(dimension) = grid.dims.iter().position(|&parts| parts == count) {
@@ -63,19 +142,21 @@ impl Split {
         }
         let row = at.reshape(part, &[&[1], &dims[..]].concat())?;
         let rows = all_gather(at, row, 0)?;
-        if grid.operands == 1 {
-            return assembled(at, rows, &grid.dims, &dims);
-        }
-        let part_of = |number: usize| {
-            let row = at.slice(rows, 0, number, number + 1)?;
-            at.reshape(row, &dims)
-        };
-        let parts = (0..count).map(part_of).collect::<Result<_>>()?;
-        grid.whole(at, parts)
+        assembled(at, rows, &grid.dims, &dims)
     }
 
-    /// Returns groups of devices. Each group has all parts, by number.
-    fn groups(&self, replicas: usize, partitions: usize) -> Result<Vec<Vec<i64>>> {
+    /// Emits an all-reduce of the partial values of each part, in the order of their numbers.
+    fn all_reduce(&self, at: &mut Inserter<'_>, part: InstrId, replicas: usize, partitions: usize) -> Result<InstrId> {
+        let grid = &self.tiles.grid;
+        let (shape, ty) = (at.shape(part).clone(), at.element_type(part)?);
+        let participants = participants(self.groups(replicas, partitions, grid.operands)?);
+        let computation = at.combiner(grid.operator(ty), ty);
+        let op = Collective::AllReduce(AllReduce { participants, computation, is_start: false });
+        at.add_as(op, shape, [part])
+    }
+
+    /// Returns groups of devices. Each group has `length` consecutive parts, by number.
+    fn groups(&self, replicas: usize, partitions: usize, length: usize) -> Result<Vec<Vec<i64>>> {
         let mut owners = vec![Vec::new(); self.tiles.grid.count()];
         self.tiles.of_partition.iter().enumerate().for_each(|(partition, &part)| owners[part].push(partition));
         let copies = owners.first().map_or(0, Vec::len);
@@ -83,9 +164,22 @@ impl Split {
             return Err(Error::unimplemented("parts of an array are on different numbers of devices"));
         }
         let device = |replica: usize, partition: usize| (replica * partitions + partition) as i64;
-        let group = |replica: usize, copy: usize| owners.iter().map(|of| device(replica, of[copy])).collect();
+        let group = |parts: &[Vec<usize>], replica: usize, copy: usize| -> Vec<i64> {
+            parts.iter().map(|of| device(replica, of[copy])).collect()
+        };
         let all = (0..replicas).flat_map(|replica| (0..copies).map(move |copy| (replica, copy)));
-        Ok(all.map(|(replica, copy)| group(replica, copy)).collect())
+        let groups = all.flat_map(|(replica, copy)| owners.chunks(length).map(move |parts| (parts, replica, copy)));
+        Ok(groups.map(|(parts, replica, copy)| group(parts, replica, copy)).collect())
+    }
+}
+
+/// Returns the participants of a collective among groups of devices.
+fn participants(groups: Vec<Vec<i64>>) -> Participants {
+    Participants {
+        groups: ReplicaGroups::Listed(groups),
+        channel_id: Some(1),
+        constrain_layout: false,
+        use_global_device_ids: true,
     }
 }
 

@@ -10,7 +10,7 @@ use super::rewrite::Rewriter;
 use crate::join::entry::regrouped;
 
 /// Splits of the operands and results of an operation.
-struct Rule {
+pub(super) struct Rule {
     /// Split of each operand.
     operands: Vec<Rc<Split>>,
     /// Split of each array of the result.
@@ -23,6 +23,24 @@ type Refused = String;
 impl Rewriter<'_> {
     /// Emits an operation with split operands. Replicated operands are cut into parts where necessary.
     pub(super) fn on_parts(&mut self, computation: CompId, id: InstrId, operands: &[Value]) -> Result<Value> {
+        let rule = self.rule(computation, id, operands)?;
+        let instruction = &self.source[computation][id];
+        let mut ids = Vec::with_capacity(operands.len());
+        for (operand, split) in operands.iter().zip(&rule.operands) {
+            ids.push(self.converted(operand, split)?);
+        }
+        let mut op = instruction.op().clone();
+        op.map_called_computations(&mut |callee| self.copies[&callee].copy);
+        let shapes = self.source[computation].operand_shapes(id);
+        on_part(&mut op, shapes.first().and_then(|shape| shape.as_array()), &rule);
+        let places = vec![Place::Part(rule.result); instruction.shape().leaves().len()];
+        let shape = local_shape(instruction.shape(), &places);
+        Ok(Value { id: self.emit(instruction, op, shape, ids), places: places.into() })
+    }
+
+    /// Computes the splits of an operation with these operands. Returns `Error::Unimplemented` if the devices would
+    /// have to communicate.
+    pub(super) fn rule(&self, computation: CompId, id: InstrId, operands: &[Value]) -> Result<Rule> {
         let graph = &self.source[computation];
         let instruction = &graph[id];
         let opcode = instruction.op().opcode();
@@ -40,17 +58,7 @@ impl Rewriter<'_> {
             return Err(cannot("takes a split value and returns none".to_string()));
         };
         let list = factors(instruction.op(), &shapes, first);
-        let rule = rule(&list, operands, &shapes, first, self.devices).map_err(cannot)?;
-        let mut ids = Vec::with_capacity(operands.len());
-        for (operand, split) in operands.iter().zip(&rule.operands) {
-            ids.push(self.converted(operand, split)?);
-        }
-        let mut op = instruction.op().clone();
-        op.map_called_computations(&mut |callee| self.copies[&callee].copy);
-        on_part(&mut op, &shapes, &rule);
-        let places = vec![Place::Part(rule.result); leaves.len()];
-        let shape = local_shape(instruction.shape(), &places);
-        Ok(Value { id: self.emit(instruction, op, shape, ids), places: places.into() })
+        rule(&list, operands, &shapes, first, self.devices).map_err(cannot)
     }
 }
 
@@ -64,8 +72,8 @@ pub(super) fn local_shape(shape: &Shape, places: &[Place]) -> Shape {
 }
 
 /// Adapts the attributes of an operation that contain sizes of dimensions to the part of the first operand.
-fn on_part(op: &mut Op, shapes: &[&ArrayShape], rule: &Rule) {
-    let (Some(shape), Some(split)) = (shapes.first(), rule.operands.first()) else { return };
+fn on_part(op: &mut Op, shape: Option<&ArrayShape>, rule: &Rule) {
+    let (Some(shape), Some(split)) = (shape, rule.operands.first()) else { return };
     let sizes = shape.dims().iter().zip(&split.tiles.grid.dims).enumerate();
     for (d, (&size, &parts)) in sizes.filter(|(_, (_, parts))| **parts > 1) {
         match op {

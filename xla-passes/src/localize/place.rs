@@ -23,6 +23,11 @@ pub(super) struct Value {
 }
 
 impl Value {
+    /// Returns the value as if it had other places.
+    pub fn at(&self, places: Vec<Place>) -> Value {
+        Value { id: self.id, places: places.into() }
+    }
+
     /// Whether a conversion to other places leaves the value as it is.
     pub fn is_placed(&self, places: &[Place]) -> bool {
         self.places.iter().zip(places).all(|(own, wanted)| match wanted {
@@ -148,6 +153,15 @@ impl Split {
         self.tiles.grid.operands > 1
     }
 
+    /// Returns the split of the values that partial values are reduced to.
+    pub fn reduced(&self) -> Rc<Split> {
+        let Tiles { grid, of_partition } = &self.tiles;
+        let of_partition = of_partition.iter().map(|part| part / grid.operands).collect();
+        let grid = Grid { dims: grid.dims.clone(), operands: 1, reduction: Reduction::Sum };
+        let tiles = Tiles { grid, of_partition };
+        Rc::new(Split { sharding: tiled(&tiles), tiles })
+    }
+
     /// Emits the part that the device has of a replicated array.
     pub fn part_of_replicated(&self, at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
         if self.is_unreduced() {
@@ -157,7 +171,7 @@ impl Split {
         if !array.is_static() {
             return Err(Error::unimplemented("a replicated array of dynamic size is cut into parts"));
         }
-        let Tiles { grid, of_partition } = &self.tiles;
+        let Tiles { grid, of_partition: parts } = &self.tiles;
         let sizes = grid.part_of(array).dims().to_vec();
         // All parts along new dimensions of a broadcast are equal.
         if let Op::Broadcast(op) = at.graph()[x].op()
@@ -173,15 +187,25 @@ impl Split {
                 operands.push(at.integer(ElementType::S64, 0)?);
                 continue;
             }
-            let starts = of_partition.iter().map(|&part| (multi_index(&grid.dims, part)[dim] * size) as i64);
+            let starts = parts.iter().map(|&part| (multi_index(&grid.dims, part)[dim] * size) as i64);
             let starts: Vec<Scalar> = starts.map(Scalar::Signed).collect();
-            let table = Literal::from_fn(&ArrayShape::new(ElementType::S64, [starts.len()]), |i| starts[i])?;
-            let table = at.add(Constant { literal: table }, [])?;
-            let start = at.add(DynamicSlice { sizes: vec![1] }, [table, partition])?;
-            operands.push(at.reshape(start, &[])?);
+            operands.push(of_partition(at, partition, ElementType::S64, &starts)?);
         }
         at.add(DynamicSlice { sizes }, operands)
     }
+}
+
+/// Emits the scalar that a table has for the device's partition.
+pub(super) fn of_partition(
+    at: &mut Inserter<'_>,
+    partition: InstrId,
+    ty: ElementType,
+    table: &[Scalar],
+) -> Result<InstrId> {
+    let table = Literal::from_fn(&ArrayShape::new(ty, [table.len()]), |i| table[i])?;
+    let table = at.add(Constant { literal: table }, [])?;
+    let own = at.add(DynamicSlice { sizes: vec![1] }, [table, partition])?;
+    at.reshape(own, &[])
 }
 
 /// Returns the sharding of tiles that need no reduction and are each on an equal number of devices.

@@ -245,8 +245,11 @@ impl<'m> Rewriter<'m> {
         if is_any_split(operands) {
             return match self.on_parts(computation, id, operands) {
                 Err(Error::Unimplemented(_)) if self.gathers => {
-                    let whole = self.all_whole(operands, &self.source[computation].operand_shapes(id))?;
-                    self.copy(computation, id, &whole)
+                    let operands = self.gathered_operands(computation, id, operands)?;
+                    match is_any_split(&operands) {
+                        true => self.on_parts(computation, id, &operands),
+                        false => self.copy(computation, id, &operands),
+                    }
                 }
                 value => value,
             };

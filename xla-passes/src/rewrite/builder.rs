@@ -222,7 +222,7 @@ impl Inserter<'_> {
     }
 
     /// Adds a computation of one binary operation on two scalars.
-    fn combiner(&mut self, op: BinaryOp, ty: ElementType) -> CompId {
+    pub fn combiner(&mut self, op: BinaryOp, ty: ElementType) -> CompId {
         let mut combiner = Computation::new("combine");
         let shape = Shape::scalar(ty);
         let parameter = |number: usize| Instruction::new(Parameter { number }.into(), shape.clone(), []);

@@ -10,6 +10,8 @@
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use xla_service::panic_message;
+
 use super::failed::Failed;
 use super::handle::Handle;
 use super::image::{Image, with_image};
@@ -159,10 +161,8 @@ unsafe extern "C" fn call_procedure<F: Procedure>(args: *mut c_void) {
 /// Runs the work of function `name` and converts a panic to an error.
 pub(super) fn guarded<R>(name: &str, work: impl FnOnce() -> Result<R, Status>) -> Result<R, Status> {
     // Unwind safe: locks recover from poisoning, and partial results of the closure are dropped.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Err(Status::internal(format!("{name} panicked: {}", text.unwrap_or("without a message"))))
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Status::internal(format!("{name} panicked: {}", panic_message(&*panic)))))
 }
 
 /// Creates the slot of a function: one that returns null or an error, one that returns nothing (`procedure`), or,

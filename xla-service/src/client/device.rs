@@ -18,6 +18,7 @@ use crate::dump;
 use crate::executable::{Executable, ExecutionContext};
 use crate::executor::{DeviceDescription, MemoryStats, Stream, StreamExecutor, Timing};
 use crate::options::CompileOptions;
+use crate::panics::panic_message;
 use crate::persistent_cache::PersistentCache;
 use crate::topology::Topology;
 use crate::transfer::TransferManager;
@@ -259,8 +260,6 @@ pub(super) fn fits(literal: &Literal, shape: &ArrayShape) -> Result<()> {
 pub(super) fn protect<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // `AssertUnwindSafe`: state that a panic leaves half-finished is dropped, or is consistent after each step like
     // pools and caches.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Err(Error::internal(format!("a backend panicked: {}", text.unwrap_or("without a message"))))
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Error::internal(format!("a backend panicked: {}", panic_message(&*panic)))))
 }

@@ -66,6 +66,7 @@ use crate::registry::PlatformRegistry;
 use crate::serialized;
 use crate::topology::Topology;
 use crate::workers::{Workers, host_call};
+use assignment::Assignment;
 use device::{ClientState, DeviceState, protect};
 
 /// Options of a client.
@@ -161,6 +162,31 @@ impl Client {
     /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call without a handler in the registry of
     /// the client.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
+        self.compile_where(module, options, self.0.across.is_some())
+    }
+
+    /// Compiles a module for devices, given by their [global ids](Device::id), as [`compile`](Client::compile) does for
+    /// the first ones. If they all belong to this process, no program is changed so that devices of several processes
+    /// can run it.
+    ///
+    /// Errors: those of `compile` and [`LoadedExecutable::on_devices`].
+    pub fn compile_on(
+        &self,
+        module: &VerifiedModule,
+        devices: &[usize],
+        options: &CompileOptions,
+    ) -> Result<LoadedExecutable> {
+        let has_remote = Assignment::new(self, devices)?.has_remote();
+        self.compile_where(module, options, has_remote)?.on_devices(devices)
+    }
+
+    /// Compiles a module. `may_be_remote` states whether some of its devices may belong to other processes.
+    fn compile_where(
+        &self,
+        module: &VerifiedModule,
+        options: &CompileOptions,
+        may_be_remote: bool,
+    ) -> Result<LoadedExecutable> {
         forked::check()?;
         let reason = match protect(|| Ok(program_form(module)))? {
             ProgramForm::OneDevice => return self.compile_for_one(module, options),
@@ -168,26 +194,16 @@ impl Client {
             ProgramForm::PerDevice => return self.compile_per_device(module, None, options),
             ProgramForm::Global(values) => match protect(|| localize(module)) {
                 Ok(local) => return self.compile_per_device(module, Some(local), options),
-                Err(error) => match protect(|| self.gather(module, &error)) {
+                Err(error) if may_be_remote => match protect(|| gather(module, &error)) {
                     Ok(local) => return self.compile_per_device(module, Some(local), options),
                     Err(error) => format!("{values}; {error}"),
                 },
+                Err(error) => format!("{values}; {error}"),
             },
         };
         let joined = self.0.joined.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::info!(module = module.name(), %reason, joined, "a program is joined for its first device");
         self.compile_joined(module, reason, options)
-    }
-
-    /// Converts a program that [`localize`] refuses with this error, for devices of several processes: they exchange
-    /// values, since no device can do the work of devices in other processes.
-    fn gather(&self, module: &VerifiedModule, refusal: &Error) -> Result<Localized> {
-        if self.0.across.is_none() {
-            return Err(refusal.again());
-        }
-        let local = localize_by_gathers(module)?;
-        tracing::info!(module = module.name(), reason = %refusal, "devices gather values and compute whole results");
-        Ok(local)
     }
 
     /// Returns the number of multi-device programs that this client has joined into one program for the first device.
@@ -231,4 +247,12 @@ impl Client {
 /// Runs a handler of a custom call as a host call.
 fn host_call_of(handler: &mut dyn FnMut()) {
     host_call(handler);
+}
+
+/// Converts a program that [`localize`] refuses with this error, for devices of several processes: they exchange
+/// values, since no device can do the work of devices in other processes.
+fn gather(module: &VerifiedModule, refusal: &Error) -> Result<Localized> {
+    let local = localize_by_gathers(module)?;
+    tracing::info!(module = module.name(), reason = %refusal, "devices gather values that they cannot keep in parts");
+    Ok(local)
 }

@@ -19,6 +19,7 @@ use xla_service::ClientOptions;
 use super::Sizes;
 use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
 use crate::grid_programs::{self, GridProgram};
+use crate::launches::Campaign;
 use crate::multi_device::launch;
 
 const SUM: &str = include_str!("programs/sum_in_place.hlo");
@@ -145,23 +146,22 @@ fn failure(subject: &Subject, devices: usize) -> Check {
     Ok(())
 }
 
-/// Checks that launches over overlapping sets of devices, from several threads, end with the right values.
+/// Checks that launches over overlapping sets of devices, from several threads, end with the right values. Launches
+/// with a failing device must end with its error.
 fn overlap(subject: &Subject, devices: usize) -> Check {
-    let client = client(subject, devices)?;
-    let compiled = program(&client, SUM, 2)?;
-    let sets: Vec<[usize; 2]> = (0..devices).map(|device| [device, (device + 1) % devices]).collect();
-    let work = |set: [usize; 2]| -> Check {
-        let program = compiled.on_devices(&set)?;
-        for round in 0..5 {
-            let own = [numbers(&[round as f32; 5]), numbers(&[set[0] as f32; 5])];
-            let results = launch(&program, &[vec![own[0].clone()], vec![own[1].clone()]], Vec::new().into())?;
-            let found = [results[0].leaves()[0].clone(), results[1].leaves()[0].clone()];
-            ensure!(found == [own[1].clone(), own[0].clone()], "devices {set:?} exchanged {own:?} for {found:?}");
-        }
-        Ok(())
+    client(subject, devices)?;
+    let failures = if subject.platform().compiler().has_collectives() { 12 } else { 0 };
+    let campaign = Campaign {
+        devices,
+        threads: 4,
+        launches: 40,
+        failures,
+        programs: 2,
+        seed: 0,
+        prompt: PATIENCE,
+        patience: 2 * PATIENCE,
     };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = sets.into_iter().map(|set| scope.spawn(move || work(set))).collect();
-        threads.into_iter().try_for_each(super::support::joined)
-    })
+    let summary = campaign.run(subject.registry(), subject.name(), &|_| {})?;
+    ensure!(summary.problems.is_empty(), "{}", summary.problems.join("\n"));
+    Ok(())
 }

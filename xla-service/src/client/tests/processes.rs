@@ -166,6 +166,24 @@ fn devices_of_several_processes_gather_values_of_programs_without_a_partitioner(
 }
 
 #[test]
+fn devices_of_one_process_gather_nothing() {
+    let reverse = parsed(
+        "HloModule reverse, num_partitions=2\n\
+         ENTRY main { p = f32[4] parameter(0), sharding={devices=[2]<=[2]}\n\
+         ROOT r = f32[4] reverse(p), dimensions={0}, sharding={devices=[2]<=[2]} }",
+    );
+    job(&[2, 2], &options(2, network(2)), |process, client| {
+        let is_joined = |devices: [usize; 2]| {
+            let program = client.compile_on(&reverse, &devices, &CompileOptions::default()).unwrap();
+            assert_eq!(program.device_ids(), devices);
+            program.join_reason().is_some()
+        };
+        assert!(is_joined([2 * process + 1, 2 * process]));
+        assert!(!is_joined([1, 2]));
+    });
+}
+
+#[test]
 fn a_launch_that_one_process_rejects_fails_in_all_and_later_launches_agree() {
     let results = job(&[1, 1], &options(2, network(2)), |process, client| {
         let program = client.compile(&sum_over(2), &CompileOptions::default()).unwrap();

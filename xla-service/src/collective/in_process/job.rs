@@ -1,7 +1,6 @@
 //! Job: a collective whose members have all arrived.
 #![expect(unsafe_code, reason = "executes tasks on the memory of members that wait for them")]
 
-use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use super::slices::check_slices;
 use super::work::Work;
 use crate::cancel::CancelToken;
 use crate::collective::{CollectiveCall, CollectiveSpec, MemberArguments, Operation};
+use crate::panics::panic_message;
 
 /// A collective whose local members have all arrived.
 pub(in crate::collective) trait Job: fmt::Debug + Send + Sync + Sized {
@@ -140,17 +140,11 @@ pub(in crate::collective) fn check_arguments(spec: &CollectiveSpec, arguments: &
 /// Executes a task. A panic is an error.
 pub(in crate::collective) fn caught(task: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(task)).unwrap_or_else(|panic| {
-        let error = panicked(&*panic);
+        let error = Error::internal(format!("a task of the collective panicked: {}", panic_message(&*panic)));
         // A destructor that panics here would leave the other members waiting.
         std::mem::forget(panic);
         Err(error)
     })
-}
-
-fn panicked(panic: &(dyn Any + Send)) -> Error {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    Error::internal(format!("a task of the collective panicked: {text}"))
 }
 
 /// Checks that all members have selected the same root.
