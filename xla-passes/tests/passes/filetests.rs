@@ -138,8 +138,8 @@ files! {
     simplify_algebra_broadcast simplify_algebra_convert simplify_algebra_convert_moves simplify_algebra_convolution
     simplify_algebra_dot simplify_algebra_gather simplify_algebra_logic simplify_algebra_reduce
     simplify_algebra_reshape simplify_algebra_slice simplify_algebra_slice_of simplify_algebra_transpose
-    simplify_conditionals simplify_loops simplify_sorts simplify_tokens simplify_tuples sink_slices solve_counting_loops split_reductions
-    split_reductions_of_any split_windows standard standard_effects standard_lacking unify_convolution_types
+    simplify_conditionals simplify_loops simplify_sorts simplify_tokens simplify_tuples sink_slices solve_counting_loops
+    split_reductions split_reductions_of_any split_windows standard standard_effects standard_lacking unify_convolution_types
     unify_dot_types unroll_loops widen_linalg
 }
 
