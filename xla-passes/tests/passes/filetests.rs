@@ -127,19 +127,20 @@ macro_rules! files {
 }
 
 files! {
-    alias_row_outputs annotate_trip_counts assign_layouts common_subexpressions common_subexpressions_of_custom_calls
-    dead_code drop_zero_sized drop_zero_sized_alone expand_async expand_batch_norms expand_bit_generators
-    expand_bitcast_converts expand_cholesky expand_clamps expand_collectives expand_custom_calls expand_ffts
-    expand_functions expand_linalg_in_blocks expand_ragged_dots expand_rng expand_scaled_dots expand_scans
-    expand_select_and_scatter expand_stochastic_converts expand_top_k expand_triangular_solves flatten_call_graph
-    fold_constants fold_kernels fuse fuse_attention fuse_epilogues fuse_outputs fuse_rows fuse_scores hoist_invariants
-    inline_calls inline_maps insert_copies merge_dots normalize_floats normalize_layouts order_right_operands
-    order_right_operands_of_stage pad_dynamic reshape_to_bitcast schedule several_devices simplify_algebra_arithmetic
-    simplify_algebra_broadcast simplify_algebra_convert simplify_algebra_convert_moves simplify_algebra_convolution
-    simplify_algebra_dot simplify_algebra_gather simplify_algebra_logic simplify_algebra_reduce
-    simplify_algebra_reshape simplify_algebra_slice simplify_algebra_slice_of simplify_algebra_transpose
-    simplify_conditionals simplify_loops simplify_sorts simplify_tokens simplify_tuples sink_slices solve_counting_loops
-    split_reductions split_reductions_of_any split_windows standard standard_effects standard_lacking unify_convolution_types
+    alias_row_outputs annotate_trip_counts assign_layouts common_subexpressions
+    common_subexpressions_of_custom_calls dead_code drop_zero_sized drop_zero_sized_alone expand_async
+    expand_batch_norms expand_bit_generators expand_bitcast_converts expand_cholesky expand_clamps
+    expand_collectives expand_custom_calls expand_ffts expand_functions expand_linalg_in_blocks expand_ragged_dots
+    expand_rng expand_scaled_dots expand_scans expand_select_and_scatter expand_stochastic_converts expand_top_k
+    expand_triangular_solves flatten_call_graph fold_constants fold_kernels fuse fuse_attention fuse_epilogues
+    fuse_outputs fuse_rows fuse_scores hoist_invariants inline_calls inline_maps insert_copies merge_dots
+    normalize_floats normalize_layouts order_right_operands order_right_operands_of_stage pad_dynamic
+    reshape_to_bitcast schedule several_devices simplify_algebra_arithmetic simplify_algebra_broadcast
+    simplify_algebra_convert simplify_algebra_convert_moves simplify_algebra_convolution simplify_algebra_dot
+    simplify_algebra_gather simplify_algebra_logic simplify_algebra_reduce simplify_algebra_reshape
+    simplify_algebra_slice simplify_algebra_slice_of simplify_algebra_transpose simplify_conditionals simplify_loops
+    simplify_sorts simplify_tokens simplify_tuples sink_slices solve_counting_loops split_reductions
+    split_reductions_of_any split_windows standard standard_effects standard_lacking unify_convolution_types
     unify_dot_types unroll_loops widen_linalg
 }
 
