@@ -171,3 +171,29 @@ fn matmuls_with_the_instructions() {
     }
     insta::assert_snapshot!("dot-instructions", table);
 }
+
+/// Attention whose last block of keys may be narrower than the instruction's narrowest vector.
+#[test]
+fn attention_with_any_number_of_keys() {
+    let program =
+        include_str!("../data/strategies/attention.hlo").replace("[2,128,", "[2,20,").replace("[2,128]", "[2,20]");
+    for keys in [129, 256, 385, 513, 515, 769, 1027] {
+        let text = program.replace("256", &keys.to_string());
+        check_on(&text, &targets(), flushing(), |chosen, target, results| {
+            let groups = chosen.matches("groups of 2").count();
+            assert!(chosen.starts_with("register-attention"), "{chosen}");
+            // Scores and results; scores of a block of fewer keys than the narrowest vector have no groups.
+            assert_eq!(groups >= 2, target.abilities().dots.bf16, "{chosen} on {}", target.cpu());
+            results.iter().all(|(found, expected)| is_near(found, expected))
+        });
+    }
+}
+
+/// Whether results of attention agree: probabilities and results are rounded to bf16.
+fn is_near(found: &[u8], expected: &Literal) -> bool {
+    let found = Literal::from_bytes(expected.array_shape(), found.to_vec()).unwrap();
+    (0..expected.array_shape().element_count()).all(|i| match (found.get(i), expected.get(i)) {
+        (Scalar::Float(x), Scalar::Float(y)) => (x - y).abs() <= 0.03 * y.abs().max(1.0) || x.is_nan() && y.is_nan(),
+        (x, y) => x == y,
+    })
+}

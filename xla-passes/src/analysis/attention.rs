@@ -32,7 +32,7 @@ pub struct Attention {
     /// Maps each row dimension of the result to the index of the row dimension of the scores. Dimensions of extent 1
     /// are left out.
     pub rows: Vec<usize>,
-    /// Whether the softmax is computed in 16-bit floats, with rounding after each operation.
+    /// Whether a value of the softmax is rounded to a 16-bit float.
     pub narrow: bool,
     /// The dots, all instructions on the path from the scores to the result, and cheap instructions that these read.
     pub members: Vec<InstrId>,
@@ -44,7 +44,8 @@ impl Attention {
     pub fn find(module: &Module, graph: &Computation, result: InstrId) -> Option<Attention> {
         let Op::Dot(_) = graph[result].op() else { return None };
         (0..2).find_map(|probabilities| {
-            Finder { module, graph, members: vec![result], inner: Vec::new() }.find(result, probabilities)
+            let finder = Finder { module, graph, members: vec![result], inner: Vec::new(), narrow: false };
+            finder.find(result, probabilities)
         })
     }
 }
@@ -55,6 +56,8 @@ struct Finder<'a> {
     members: Vec<InstrId>,
     /// Members that only other members may read.
     inner: Vec<InstrId>,
+    /// Whether a value on the path is rounded to a 16-bit float.
+    narrow: bool,
 }
 
 /// Instructions of a softmax.
@@ -62,7 +65,6 @@ struct Softmax {
     logits: InstrId,
     /// Dimension of the logits that the softmax reduces.
     along: usize,
-    narrow: bool,
 }
 
 impl<'a> Finder<'a> {
@@ -78,7 +80,10 @@ impl<'a> Finder<'a> {
             let users = graph[*id].users();
             *id != graph.root() && users.iter().all(|user| self.members.contains(user))
         };
-        self.inner.iter().all(is_inner).then_some(Attention {
+        // Values that depend on the probabilities would be computed for each tile.
+        let values = graph[result].operand(1 - probabilities);
+        let is_whole = !self.members.contains(&values) && self.inner.iter().all(is_inner);
+        is_whole.then_some(Attention {
             scores,
             queries,
             logits: softmax.logits,
@@ -86,7 +91,7 @@ impl<'a> Finder<'a> {
             result,
             probabilities,
             rows,
-            narrow: softmax.narrow,
+            narrow: self.narrow,
             members: self.members,
         })
     }
@@ -103,14 +108,16 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Skips converts between floats and returns their operand.
+    /// Skips converts between floats of 16 bits or more and returns their operand.
     fn through_converts(&mut self, mut id: InstrId) -> InstrId {
         while let Op::Convert(_) = self.graph[id].op() {
             let operand = self.graph[id].operand(0);
-            let is_float = |id| self.graph[id].shape().element_type().is_some_and(ElementType::is_float);
+            let is_float =
+                |id| self.graph[id].shape().element_type().is_some_and(|ty| ty.is_float() && ty.bit_width() >= 16);
             if !is_float(id) || !is_float(operand) {
                 break;
             }
+            self.narrow |= self.is_narrow(id);
             self.member(id);
             id = operand;
         }
@@ -149,14 +156,14 @@ impl<'a> Finder<'a> {
         let largest = self.finite(largest);
         let compared = self.reduced(largest, BinaryOp::Maximum, along)?;
         let logits = self.through_converts(logits);
-        let narrow = [exponential, difference, quotient, sum, largest].iter().any(|&id| self.is_narrow(id));
+        self.narrow |= [exponential, difference, quotient, sum, largest].iter().any(|&id| self.is_narrow(id));
         let types = [exponential, difference, quotient, sum, largest, logits];
         let known = types.iter().all(|&id| {
             let ty = self.graph[id].shape().element_type();
             matches!(ty, Some(ElementType::F32 | ElementType::BF16 | ElementType::F16))
         });
         let alike = same == along && summed == exponential && compared == logits;
-        (alike && known).then_some(Softmax { logits, along, narrow })
+        (alike && known).then_some(Softmax { logits, along })
     }
 
     fn is_narrow(&self, id: InstrId) -> bool {

@@ -216,6 +216,23 @@ fn kernels_of_full_precision_need_no_tf32() {
     assert!(!is_one_kernel(Attention { algorithm: ", algorithm=dot_bf16_bf16_f32", ..F32 }, &cpu));
 }
 
+/// Types of 16 bits are rounded if that is asked for; narrower ones always are.
+#[test]
+fn probabilities_are_rounded_without_excess_precision() {
+    for (narrow, kernels) in [("bf16", 1), ("f16", 1), ("f8e4m3fn", 0)] {
+        let rounded = format!("n = {narrow}[2,16,64] convert(p)  weights = f32[2,16,64] convert(n)");
+        let text = F32.forward().replace("weights = f32[2,16,64] convert(p)", &rounded);
+        assert_eq!([count(&text, &exact()), count(&text, &gpu())], [0, kernels], "{narrow}");
+    }
+}
+
+#[test]
+fn probabilities_are_no_values() {
+    let text = F32.forward().replace(&format!("dot(weights, v), {ROWS}"), &format!("dot(weights, weights), {LAST}"));
+    assert!(text.contains("dot(weights, weights)"));
+    assert_eq!(count(&text, &gpu()), 0);
+}
+
 #[test]
 fn heads_are_contiguous_unless_the_target_packs_them() {
     let text = BF16.forward().replace("k = bf16[2,64,16]", "k = bf16[2,16,64]");

@@ -21,6 +21,9 @@ use crate::fused::tuning::register_tiles::{ITEMS_A_THREAD, MOST_VECTORS};
 /// Width of scores and sums, in bits.
 const F32_BITS: u32 = 32;
 
+/// Number of f32 in the widest vector of any target.
+const VECTOR: u64 = 16;
+
 /// Attention with register tiles. A work item has a run of query tiles; it packs each block of keys and values once
 /// for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,8 +92,11 @@ impl RegisterAttention {
         let block = block_size(keys);
         let Some(tile) = register_tile(scores, [rows.extent, block], emitter) else { return Ok(None) };
         let arrays = [kernel.matmul_arrays(scores, emitter.target())?, kernel.matmul_arrays(result, emitter.target())?];
-        let tiles = |keys: u64| BlockTiles::new(attention, &arrays, (&rows, tile, keys), emitter);
-        let (full, rest) = (tiles(block), (!keys.is_multiple_of(block)).then(|| tiles(keys % block)));
+        // All blocks share packed memory, and so the groups of K: those of the block with the fewest columns.
+        let rest = Some(keys % block).filter(|&rest| rest > 0);
+        let tiles =
+            |keys: u64| BlockTiles::new(attention, &arrays, (&rows, tile, [keys, rest.unwrap_or(block)]), emitter);
+        let (full, rest) = (tiles(block), rest.map(tiles));
         let mut plan = RegisterAttention { rows, full, blocks: keys / block, rest, run: 1 };
         plan.choose_run(scores.batches(), emitter.options().threads as u64);
         Ok(Some(plan))
@@ -117,20 +123,23 @@ impl RegisterAttention {
     }
 }
 
-/// Returns the number of keys of a full block: all if they are few, a divisor if there is one.
+/// Returns the number of keys of a full block: all if they are few, a divisor if there is one, and otherwise a size
+/// that leaves at least a vector for the last block.
 fn block_size(keys: u64) -> u64 {
     if keys <= *BLOCKS.end() {
         return keys;
     }
-    let is_divisor = |&size: &u64| size.is_multiple_of(16) && keys.is_multiple_of(size);
-    BLOCKS.rev().find(is_divisor).unwrap_or(BLOCK)
+    let sizes = || BLOCKS.rev().filter(|&size| size.is_multiple_of(VECTOR));
+    let divisor = sizes().find(|&size| keys.is_multiple_of(size));
+    let other = || std::iter::once(BLOCK).chain(sizes()).find(|&size| keys % size >= VECTOR);
+    divisor.or_else(other).unwrap_or(BLOCK)
 }
 
 impl BlockTiles {
     fn new(
         attention: &AttentionKernel<'_>,
         [scores, results]: &[Arrays; 2],
-        (rows, [height, vectors, lanes, _], keys): (&Axis, [u64; 4], u64),
+        (rows, [height, vectors, lanes, _], [keys, least_keys]): (&Axis, [u64; 4], [u64; 2]),
         emitter: &Emitter<'_>,
     ) -> BlockTiles {
         let [of_queries, of_keys, of_values] = attention.sides();
@@ -142,8 +151,7 @@ impl BlockTiles {
         let registers = u64::from(emitter.target().abilities().registers).saturating_sub(1);
         let most = (registers / (height + 1)).clamp(1, MOST_VECTORS);
         let depth = Axis::apart(&second.contracting).part(keys);
-        let of_scores =
-            Side { matmul: first, rows: of_queries, groups: scores.groups(first, attention.keys(), emitter) };
+        let of_scores = Side { matmul: first, rows: of_queries, groups: scores.groups(first, least_keys, emitter) };
         let groups = results.groups(second, value.extent, emitter).map(|groups| Groups { extent: keys, ..groups });
         let of_results = Side { matmul: second, rows: of_values.other(), groups };
         let vectors_of_value = value.extent.div_ceil(value_lanes).min(most);
@@ -172,7 +180,7 @@ impl BlockTiles {
 
     /// Returns the row stride of scores and exponentials, in elements.
     pub fn pitch(&self) -> u64 {
-        self.keys.next_multiple_of(16) + 16
+        self.keys.next_multiple_of(VECTOR) + VECTOR
     }
 }
 
