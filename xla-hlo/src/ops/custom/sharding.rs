@@ -58,8 +58,8 @@ fn stated<'a>(cx: &RuleContext<'a>, name: &str) -> Option<&'a str> {
 
 /// Checks that a rule that the program states fits the call's arrays.
 ///
-/// Propagation terminates only if each dimension has a factor and no array has a factor twice. A dimension may be larger
-/// than its single factor: JAX states the smallest size of the dimensions that share a factor.
+/// Propagation terminates only if each dimension has a factor and no array has a factor twice. A dimension may be
+/// larger than its single factor: JAX states the smallest size of the dimensions that share a factor.
 fn check_fit(rule: &ShardingRule, cx: &RuleContext<'_>) -> Result<()> {
     let name = cx.instruction().name();
     let refused = |reason: String| Error::invalid_argument(format!("the sharding rule {rule} of %{name} {reason}"));
