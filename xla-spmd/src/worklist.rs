@@ -73,7 +73,7 @@ fn take_priorities(graph: &mut Graph) -> Vec<(Place, ResolvedSharding)> {
     stated
 }
 
-/// Gives the dimensions of a priority their stated axes back.
+/// Restores the stated axes of the dimensions of a priority.
 fn restore_priority(graph: &mut Graph, place: Place, stated: &ResolvedSharding, priority: u64) {
     let Some(sharding) = sharding_at(graph, place) else { return };
     for (dim, stated) in sharding.dims.iter_mut().zip(&stated.dims) {

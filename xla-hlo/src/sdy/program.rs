@@ -223,7 +223,9 @@ fn edge(instruction: &Instruction, name: &str) -> Result<ManualEdge> {
 /// Reads a boundary in GSPMD's form. The global value has its tiles; the grid of the local value marks the dimensions
 /// that the program handles itself.
 fn tiled_edge(module: &Module, computation: CompId, id: InstrId, is_to_local: bool) -> Result<ManualEdge> {
-    let operand = module[computation][id].operand(0);
+    let &[operand] = module[computation][id].operands() else {
+        return Err(Error::invalid_argument("one operand is needed"));
+    };
     let (global, local) = if is_to_local { (operand, id) } else { (id, operand) };
     let tiles = |id: InstrId| {
         let instruction = &module[computation][id];

@@ -78,9 +78,9 @@ impl<'a> RuleContext<'a> {
         self.instruction().users().iter().map(move |&user| &computation[user])
     }
 
-    /// Returns the dimensions of operand `i`; none for a scalar, a tuple or a token.
+    /// Returns the dimensions of operand `i`; none for a scalar, a tuple, a token or a missing operand.
     pub fn operand(&self, i: usize) -> &'a [usize] {
-        dims(self.producer(i).shape())
+        self.instruction().operands().get(i).map_or(&[], |&operand| dims(self.computation[operand].shape()))
     }
 
     /// Returns the dimensions of the result, or of result `i` of a tuple.
@@ -97,11 +97,16 @@ fn dims(shape: &Shape) -> &[usize] {
 }
 
 /// Builds a [`ShardingRule`] factor by factor.
+///
+/// A factor may be added to an array or a dimension that does not exist, since the verifier does not check the operands
+/// of custom calls. No dimensions of the finished rule are then split together.
 #[derive(Debug)]
 pub struct RuleBuilder {
     rule: ShardingRule,
     operand_dims: Vec<Vec<usize>>,
     result_dims: Vec<Vec<usize>>,
+    /// Whether all factors were added to dimensions that exist.
+    fits: bool,
 }
 
 impl RuleBuilder {
@@ -115,14 +120,7 @@ impl RuleBuilder {
 
     /// Starts the rule of an operation on arrays of these dimensions.
     pub fn with_dims(operand_dims: Vec<Vec<usize>>, result_dims: Vec<Vec<usize>>) -> RuleBuilder {
-        let unmapped = |dims: &[Vec<usize>]| dims.iter().map(|dims| vec![Vec::new(); dims.len()]).collect();
-        let rule = ShardingRule {
-            factors: Vec::new(),
-            operands: unmapped(&operand_dims),
-            results: unmapped(&result_dims),
-            is_elementwise: false,
-        };
-        RuleBuilder { rule, operand_dims, result_dims }
+        RuleBuilder { rule: unmapped(&operand_dims, &result_dims), operand_dims, result_dims, fits: true }
     }
 
     /// Returns the rule with one pass-through factor for dimension `d` of each array that is not a scalar.
@@ -159,9 +157,9 @@ impl RuleBuilder {
         self.result_dims.iter()
     }
 
-    /// Gives each dimension without a factor one of its own that needs replication.
+    /// Adds a factor of its own, which needs replication, to each dimension without one.
     pub fn replicate_rest(&mut self) {
-        let RuleBuilder { rule, operand_dims, result_dims } = self;
+        let RuleBuilder { rule, operand_dims, result_dims, .. } = self;
         let ShardingRule { factors, operands, results, .. } = rule;
         for (tensors, dims) in [(operands, &*operand_dims), (results, &*result_dims)] {
             for (dim, &size) in tensors.iter_mut().flatten().zip(dims.iter().flatten()) {
@@ -202,19 +200,19 @@ impl RuleBuilder {
     pub fn add_to_all(&mut self, size: usize, kind: FactorKind, d: usize) {
         self.add_to_operands(size, kind, d);
         let factor = self.rule.factors.len() - 1;
-        push_to_all(&mut self.rule.results, d, factor);
+        self.fits &= push_to_all(&mut self.rule.results, d, factor);
     }
 
     /// Adds a factor to dimension `d` of all operands that are not scalars.
     pub fn add_to_operands(&mut self, size: usize, kind: FactorKind, d: usize) {
         let factor = self.new_factor(size, kind);
-        push_to_all(&mut self.rule.operands, d, factor);
+        self.fits &= push_to_all(&mut self.rule.operands, d, factor);
     }
 
     /// Adds a factor to dimension `d` of all results that are not scalars.
     pub fn add_to_results(&mut self, size: usize, kind: FactorKind, d: usize) {
         let factor = self.new_factor(size, kind);
-        push_to_all(&mut self.rule.results, d, factor);
+        self.fits &= push_to_all(&mut self.rule.results, d, factor);
     }
 
     /// Adds a factor to dimensions of operands and results, each given as `(array, dimension)`. A factor of size 1 is
@@ -223,7 +221,10 @@ impl RuleBuilder {
         let factor = self.new_factor(size, kind);
         for (tensors, places) in [(&mut self.rule.operands, operands), (&mut self.rule.results, results)] {
             for &(tensor, d) in places {
-                let dim = &mut tensors[tensor][d];
+                let Some(dim) = tensors.get_mut(tensor).and_then(|tensor| tensor.get_mut(d)) else {
+                    self.fits = false;
+                    continue;
+                };
                 if size != 1 || dim.is_empty() {
                     dim.push(factor);
                 }
@@ -240,6 +241,9 @@ impl RuleBuilder {
 
     /// Returns the rule. Dimensions without a factor get one of their own, of size 1, so that no axis splits them.
     pub fn finish(mut self) -> ShardingRule {
+        if !self.fits {
+            self.rule = unmapped(&self.operand_dims, &self.result_dims);
+        }
         for tensors in [&mut self.rule.operands, &mut self.rule.results] {
             for dim in tensors.iter_mut().flatten().filter(|dim| dim.is_empty()) {
                 dim.push(self.rule.factors.len());
@@ -255,8 +259,25 @@ impl RuleBuilder {
     }
 }
 
-fn push_to_all(tensors: &mut [TensorFactors], d: usize, factor: usize) {
+/// Adds a factor to dimension `d` of all arrays that are not scalars; returns whether all of them have it.
+fn push_to_all(tensors: &mut [TensorFactors], d: usize, factor: usize) -> bool {
+    let mut fits = true;
     for tensor in tensors.iter_mut().filter(|tensor| !tensor.is_empty()) {
-        tensor[d].push(factor);
+        match tensor.get_mut(d) {
+            Some(dim) => dim.push(factor),
+            None => fits = false,
+        }
+    }
+    fits
+}
+
+/// Returns a rule without factors.
+fn unmapped(operand_dims: &[Vec<usize>], result_dims: &[Vec<usize>]) -> ShardingRule {
+    let mappings = |dims: &[Vec<usize>]| dims.iter().map(|dims| vec![Vec::new(); dims.len()]).collect();
+    ShardingRule {
+        factors: Vec::new(),
+        operands: mappings(operand_dims),
+        results: mappings(result_dims),
+        is_elementwise: false,
     }
 }

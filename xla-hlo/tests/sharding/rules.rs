@@ -121,6 +121,60 @@ fn stated_rules_of_custom_calls_must_fit() {
     };
     let rule = "<([i, j])->([i]) {i=4, j=6} need_replication={j}>";
     assert_eq!(rule_of(rule).expect("a rule").expect("a rule").to_string(), rule);
-    let error = rule_of("<([i])->([i]) {i=4}>").expect_err("another rank").to_string();
-    assert!(error.contains("does not have the ranks of the operands and results of %r"), "{error}");
+    // A dimension may be larger than its factor.
+    let rule = "<([i, j])->([i]) {i=4, j=3}>";
+    assert_eq!(rule_of(rule).expect("a rule").expect("a rule").to_string(), rule);
+    for (rule, message) in [
+        ("<([i])->([i]) {i=4}>", "does not have the ranks of its operands and results"),
+        ("<([i, j], [i])->() {i=4, j=6}>", "does not have the ranks of its operands and results"),
+        ("<([i, ])->([i]) {i=4}>", "has no factor for a dimension of size 6"),
+        ("<([i, i])->([i]) {i=4}>", "uses a factor twice in one array"),
+        ("<([i, jj])->([i]) {i=4, j=6}>", "uses a factor twice in one array"),
+        ("<([i, jk])->([i]) {i=4, j=2, k=2}>", "has factors whose product is not 6, the dimension's size"),
+        (
+            "<([i, jk])->([i]) {i=4, j=9223372036854775807, k=9223372036854775807}>",
+            "has factors whose product is not 6, the dimension's size",
+        ),
+    ] {
+        let error = rule_of(rule).expect_err(rule).to_string();
+        assert!(error.contains(&format!("the sharding rule {rule} of %r {message}")), "{rule}: {error}");
+    }
+}
+
+#[test]
+fn calls_with_other_arrays_than_their_target_has_share_no_factors() {
+    for (instruction, rule) in [
+        (
+            "f32[4,6] custom-call(a, b), custom_call_target=\"Cholesky\"",
+            "<([i, j], [k])->([l, m]) {i=1, j=1, k=1, l=1, m=1}>",
+        ),
+        ("f32[4,6] custom-call(), custom_call_target=\"Cholesky\"", "<()->([i, j]) {i=4, j=6}>"),
+        ("f32[] custom-call(), custom_call_target=\"Eigh\"", "<()->([])>"),
+        ("f32[4,6] custom-call(a), custom_call_target=\"Eigh\"", "<([i, j])->([k, l]) {i=1, j=1, k=1, l=1}>"),
+        ("f32[4] custom-call(a), custom_call_target=\"Qr\"", "<([i, j])->([k]) {i=1, j=1, k=1}>"),
+        (
+            "f32[6] custom-call(a), custom_call_target=\"ProductOfElementaryHouseholderReflectors\"",
+            "<([i, j])->([k]) {i=1, j=1, k=1}>",
+        ),
+        ("f32[4] custom-call(), custom_call_target=\"TopK\"", "<()->([i]) {i=1}>"),
+        (
+            "f32[4,6] custom-call(a, b), custom_call_target=\"ApproxTopK\"",
+            "<([i, j], [k])->([l, m]) {i=1, j=1, k=1, l=1, m=1}>",
+        ),
+        ("f32[4] custom-call(), custom_call_target=\"f\", frontend_attributes={num_batch_dims=\"1\"}", "none"),
+        (
+            "f32[4,6] custom-call(a, b), custom_call_target=\"Sharding\"",
+            "<([i, j], [k])->([l, m]) {i=1, j=1, k=1, l=1, m=1}>",
+        ),
+        ("f32[4,6] all-to-all(t), dimensions={0}", "<([i, j], [k])->([l, m]) {i=1, j=1, k=1, l=1, m=1}>"),
+    ] {
+        let text = format!(
+            "HloModule m\nENTRY e {{\n a = f32[4,6] parameter(0)\n b = f32[6] parameter(1)\n \
+             t = (f32[4,6], f32[6]) tuple(a, b)\n ROOT r = {instruction}\n}}"
+        );
+        let module = parse_module(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let (entry, root) = (module.entry_id(), module[module.entry_id()].root());
+        let found = module[entry][root].op().sharding_rule(&RuleContext::new(&module, entry, root)).expect(instruction);
+        assert_eq!(found.map_or("none".to_string(), |rule| rule.to_string()), rule, "{instruction}");
+    }
 }

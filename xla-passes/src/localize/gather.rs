@@ -11,6 +11,30 @@ use super::place::{Place, Split, Value, of_partition};
 use super::rewrite::{Rewriter, is_any_split};
 use crate::rewrite::builder::Inserter;
 
+/// Maximum number of operands of an operation that tries a plan for each of them. The operands of larger operations,
+/// such as a concatenate, are interchangeable, so one plan for each split suffices.
+const MAX_SINGLE_OPERANDS: usize = 8;
+
+/// Operands of an operation that keep their parts.
+#[derive(Clone, Copy)]
+enum Kept {
+    /// All operands that have the places of an operand.
+    Equal(usize),
+    /// One operand.
+    Single(usize),
+}
+
+/// Returns the operands whose places no earlier one has.
+fn first_of_each(operands: Vec<usize>, places: &[Vec<Place>]) -> Vec<usize> {
+    let mut first: Vec<usize> = Vec::new();
+    for operand in operands {
+        if first.iter().all(|&other| places[other] != places[operand]) {
+            first.push(operand);
+        }
+    }
+    first
+}
+
 impl Rewriter<'_> {
     /// Returns the operands of an operation as whole values.
     pub(super) fn all_whole(&mut self, operands: &[Value], shapes: &[&Shape]) -> Result<Vec<Value>> {
@@ -44,28 +68,41 @@ impl Rewriter<'_> {
         let size = |&i: &usize| shapes[i].as_array().map_or(0, ArrayShape::element_count);
         let mut split: Vec<usize> = (0..operands.len()).filter(|&i| is_any_split(&operands[i..=i])).collect();
         split.sort_by_key(|i| Reverse(size(i)));
-        let keeping = |is_kept: &dyn Fn(usize) -> bool| {
-            let places = shapes.iter().zip(&reduced).enumerate().map(|(i, (shape, own))| match is_kept(i) {
-                true => Ok(own.clone()),
-                false => self.whole_places(shape, own),
-            });
-            places.collect::<Result<Vec<_>>>()
-        };
-        let mut plans = vec![reduced.clone()];
-        for kept in split {
-            plans.push(keeping(&|i| reduced[i] == reduced[kept])?);
-            plans.push(keeping(&|i| i == kept)?);
+        if operands.len() > MAX_SINGLE_OPERANDS {
+            split = first_of_each(split, &reduced);
         }
-        let with = |plan: &[Vec<Place>]| -> Vec<Value> {
-            operands.iter().zip(plan).map(|(operand, places)| operand.at(places.clone())).collect()
+        let is_possible = |rewriter: &Self, plan: &[Vec<Place>]| {
+            let placed = operands.iter().zip(plan).map(|(operand, places)| operand.at(places.clone()));
+            rewriter.rule(computation, id, &placed.collect::<Vec<Value>>()).is_ok()
         };
-        let Some(plan) = plans.into_iter().find(|plan| self.rule(computation, id, &with(plan)).is_ok()) else {
-            return self.all_whole(operands, &shapes);
-        };
+        let mut found = is_possible(self, &reduced).then(|| reduced.clone());
+        // Plans are created one at a time: each has the places of all operands.
+        let kept = split.into_iter().flat_map(|kept| [Kept::Equal(kept), Kept::Single(kept)]);
+        for kept in kept {
+            if found.is_some() {
+                break;
+            }
+            let plan = self.keeping(&shapes, &reduced, kept)?;
+            found = is_possible(self, &plan).then_some(plan);
+        }
+        let Some(plan) = found else { return self.all_whole(operands, &shapes) };
         let placed = |((operand, shape), places): ((&Value, &&Shape), Vec<Place>)| {
             Ok(Value { id: self.placed(operand, shape, &places)?, places: places.into() })
         };
         operands.iter().zip(&shapes).zip(plan).map(placed).collect()
+    }
+
+    /// Returns the places of the operands: some keep their parts, the others are whole values.
+    fn keeping(&mut self, shapes: &[&Shape], places: &[Vec<Place>], kept: Kept) -> Result<Vec<Vec<Place>>> {
+        let is_kept = |i: usize| match kept {
+            Kept::Equal(operand) => places[i] == places[operand],
+            Kept::Single(operand) => i == operand,
+        };
+        let of = |(i, (shape, own)): (usize, (&&Shape, &Vec<Place>))| match is_kept(i) {
+            true => Ok(own.clone()),
+            false => self.whole_places(shape, own),
+        };
+        shapes.iter().zip(places).enumerate().map(of).collect()
     }
 
     /// Returns places with the splits that partial values have after they are reduced, if values may be gathered.

@@ -188,6 +188,8 @@ impl Client {
         may_be_remote: bool,
     ) -> Result<LoadedExecutable> {
         forked::check()?;
+        // Refusal of a program on global values, which gathers may still split if it cannot be joined.
+        let mut refusal = None;
         let reason = match protect(|| Ok(program_form(module)))? {
             ProgramForm::OneDevice => return self.compile_for_one(module, options),
             _ if !self.0.compiler.has_collectives() => "the platform has no collectives".to_string(),
@@ -198,12 +200,23 @@ impl Client {
                     Ok(local) => return self.compile_per_device(module, Some(local), options),
                     Err(error) => format!("{values}; {error}"),
                 },
-                Err(error) => format!("{values}; {error}"),
+                Err(error) => {
+                    let reason = format!("{values}; {error}");
+                    refusal = Some(error).filter(|_| self.0.across.is_some());
+                    reason
+                }
             },
         };
         let joined = self.0.joined.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::info!(module = module.name(), %reason, joined, "a program is joined for its first device");
-        self.compile_joined(module, reason, options)
+        let program = self.compile_joined(module, reason, options);
+        let (Err(error), Some(refusal)) = (&program, refusal) else { return program };
+        tracing::info!(module = module.name(), %error, "a program cannot be joined, its values are gathered");
+        match protect(|| gather(module, &refusal)) {
+            Ok(local) => self.compile_per_device(module, Some(local), options),
+            // The first error names the cause for local devices.
+            Err(_) => program,
+        }
     }
 
     /// Returns the number of multi-device programs that this client has joined into one program for the first device.

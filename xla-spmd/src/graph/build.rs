@@ -218,6 +218,7 @@ impl Builder<'_> {
     }
 
     fn role(&mut self, id: CompId, at: InstrId, role: Role) -> Result<Vec<NameId>> {
+        check_arrays(&self.module[id], at, &role)?;
         match role {
             Role::Constraint(sharding) | Role::Reshard(sharding) => {
                 let plain = self.operand(id, at, 0);
@@ -260,7 +261,8 @@ impl Builder<'_> {
 
     /// Checks that a manual region is manual along all axes of the mesh, so that nothing propagates inside.
     fn check_manual(&self, sharding: &MeshSharding, edge: &ManualEdge) -> Result<()> {
-        if edge.manual_axes.len() < self.graph.meshes.axis_count(sharding.mesh) {
+        let is_manual = |(name, size): &(String, usize)| *size == 1 || edge.manual_axes.contains(name);
+        if !self.graph.meshes.mesh(sharding.mesh).axes.iter().all(is_manual) {
             return Err(Error::unimplemented(format!(
                 "propagation into a region that is manual along {:?} only, not along all axes of the mesh",
                 edge.manual_axes
@@ -378,6 +380,27 @@ impl Builder<'_> {
         }
         Ok(shardings)
     }
+}
+
+/// Checks the operands and the result of an instruction that exists only for sharding.
+fn check_arrays(computation: &Computation, at: InstrId, role: &Role) -> Result<()> {
+    let instruction = &computation[at];
+    let operands = || instruction.operands().iter().map(|&operand| computation[operand].shape());
+    let is_valid = match role {
+        Role::GlobalToLocal(_) | Role::LocalToGlobal(_) => true,
+        Role::Group(_) => operands().count() == 1,
+        Role::Constraint(_) | Role::Reshard(_) | Role::FunctionResult(_) | Role::Barrier(_) | Role::DataFlowEdge(_) => {
+            let is_one = |shape: &Shape| shape.leaves().len() == 1;
+            let result = instruction.shape();
+            is_one(result) && operands().map(|shape| (is_one(shape), dims(shape))).eq([(true, dims(result))])
+        }
+    };
+    if !is_valid {
+        return Err(Error::invalid_argument(
+            "the custom call needs one operand, and a result of its dimensions unless it adds the operand to a group",
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the instruction that computes a leaf, and the leaf's number there: looks through tuples and their elements.

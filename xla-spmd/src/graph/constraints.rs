@@ -116,7 +116,8 @@ impl Constraints<'_> {
         (tail != head && !is_restricted(result(tail), None)).then_some(tail)
     }
 
-    /// Lets the uses of the first constraint's operand after the last constraint, in its computation, read the latter.
+    /// Replaces the uses of the first constraint's operand that follow the last constraint in its computation: they
+    /// read the last constraint's result.
     fn read_tail(&mut self, head: NodeId, tail: NodeId) {
         let (input, output) = (self.graph.nodes[head].operands[0], self.graph.nodes[tail].results[0]);
         let computation = self.graph.nodes[tail].computation;

@@ -17,9 +17,12 @@ impl MeshTable {
         Ok(MeshTable { stated: xla_hlo::sdy::meshes(module)?, meshes: Vec::new() })
     }
 
-    /// Resolves a sharding. Axes of size 1 are left out.
+    /// Resolves a sharding. Axes of size 1 are left out. Fails with the errors of [`Mesh::device_count`] and
+    /// [`ResolvedSharding::new`].
     pub fn resolve(&mut self, sharding: &TensorSharding) -> Result<MeshSharding> {
         let mesh = self.stated.get(&sharding.mesh)?;
+        // Later products of axis sizes cannot overflow.
+        mesh.device_count()?;
         let mut resolved = ResolvedSharding::new(sharding, mesh)?;
         for dim in &mut resolved.dims {
             dim.axes.retain(|part| part.size != 1);
@@ -49,10 +52,5 @@ impl MeshTable {
     pub fn is_maximal(&self, number: usize) -> bool {
         let mesh = self.mesh(number);
         mesh.axes.is_empty() && mesh.device_ids.len() == 1
-    }
-
-    /// Number of the axes of a mesh.
-    pub fn axis_count(&self, number: usize) -> usize {
-        self.mesh(number).axes.len()
     }
 }

@@ -9,7 +9,7 @@ mod meshes;
 use std::collections::HashMap;
 
 use xla_hlo::sdy::{Direction, ResolvedSharding, ShardingRule};
-use xla_hlo::{CompId, InstrId, Module, Result};
+use xla_hlo::{CompId, Error, InstrId, Module, Result};
 
 pub use build::directions;
 pub use meshes::MeshTable;
@@ -131,7 +131,7 @@ impl Graph {
         graph.nodes.sort_by_key(|node| node.place);
         constraints::apply(&mut graph);
         graph.connect();
-        graph.unite_groups();
+        graph.unite_groups()?;
         Ok(graph)
     }
 
@@ -151,10 +151,19 @@ impl Graph {
         }
     }
 
-    /// Gives all members of a group the sharding of the first one that has any.
-    fn unite_groups(&mut self) {
+    /// Copies the first sharding among the members of a group to all of them. Fails if their ranks differ.
+    fn unite_groups(&mut self) -> Result<()> {
+        let mut ranks: HashMap<i64, usize> = HashMap::new();
         let mut shardings: HashMap<i64, MeshSharding> = HashMap::new();
         for value in &self.values {
+            if let Some(group) = value.group {
+                let (rank, first) = (value.dims.len(), *ranks.entry(group).or_insert(value.dims.len()));
+                if rank != first {
+                    return Err(Error::invalid_argument(format!(
+                        "sharding group {group} has members of rank {first} and {rank}, they must have one sharding"
+                    )));
+                }
+            }
             if let (Some(group), Some(sharding)) = (value.group, &value.sharding) {
                 shardings.entry(group).or_insert_with(|| sharding.clone());
             }
@@ -164,6 +173,7 @@ impl Graph {
                 value.sharding = Some(sharding.clone());
             }
         }
+        Ok(())
     }
 
     /// Adds a value with one name.

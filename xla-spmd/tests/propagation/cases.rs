@@ -129,6 +129,110 @@ fn programs_that_are_not_supported_are_named() {
     }
 }
 
+/// Custom call with these arguments and target, and one frontend attribute.
+fn call(arguments: &str, target: &str, name: &str, value: &str) -> String {
+    let value = value.replace('"', r#"\""#);
+    format!(
+        r#"custom-call({arguments}), custom_call_target="{target}", frontend_attributes={{xla.sdy.{name}="{value}"}}"#
+    )
+}
+
+#[test]
+fn calls_for_sharding_need_their_arrays() {
+    let constraint = |arguments: &str| call(arguments, "Sharding", "sharding", "#sdy.sharding<@mesh, [{}, {}]>");
+    let barrier = |arguments: &str| call(arguments, "xla.sdy.PropagationBarrier", "allowed_direction", "1 : i32");
+    let group = |arguments: &str| call(arguments, "xla.sdy.ShardingGroup", "sharding_group_id", "0 : i64");
+    let result = |arguments: &str| {
+        call(arguments, "xla.sdy.FuncResultSharding", "sharding", "#sdy.sharding_per_value<[<@mesh, [{}, {}]>]>")
+    };
+    for instruction in [
+        format!("f32[8,8] {}", constraint("")),
+        format!("() {}", constraint("a")),
+        format!("f32[8,8] {}", constraint("a, a")),
+        format!("f32[64] {}", constraint("a")),
+        format!("f32[8,8] {}", constraint("t")),
+        format!("f32[8,8] {}", barrier("")),
+        format!("() {}", barrier("a")),
+        format!("() {}", group("")),
+        format!("f32[8,8] {}", result("")),
+        r#"f32[8,8] custom-call(), custom_call_target="xla.sdy.DataFlowEdge""#.to_string(),
+    ] {
+        let text = format!(
+            "ENTRY e {{ a = f32[8,8] parameter(0) t = (f32[8,8], f32[8,8]) tuple(a, a) c = {instruction}
+             ROOT r = (f32[8,8]) tuple(a) }}"
+        );
+        let error = run(&text).1.expect_err(&text).to_string();
+        assert!(error.contains("%c: the custom call needs one operand"), "{text}: {error}");
+    }
+    let text =
+        r#"ENTRY e { ROOT c = f32[8] custom-call(), custom_call_target="SPMDFullToShardShape", sharding={manual} }"#;
+    let error = run(text).1.expect_err(text).to_string();
+    assert!(error.contains("%c, custom call \"SPMDFullToShardShape\": one operand is needed"), "{error}");
+}
+
+#[test]
+fn stated_rules_without_a_factor_are_refused() {
+    for (rule, message) in [
+        ("<([i, ])->([i, j]) {i=8, j=8}>", "has no factor for a dimension of size 8"),
+        ("<([i, i])->([i, j]) {i=8, j=8}>", "uses a factor twice in one array"),
+    ] {
+        let (a, call) = (sharding(r#"<@mesh, [{?}, {"x"}]>"#), call("a", "f", "sharding_rule", rule));
+        let text = format!("ENTRY e {{ a = f32[8,8] parameter(0), {a} ROOT r = f32[8,8] {call} }}");
+        let error = run(&text).1.expect_err(rule).to_string();
+        assert!(error.contains(&format!("%r: the sharding rule {rule} of %r {message}")), "{error}");
+    }
+}
+
+#[test]
+fn meshes_beyond_the_limit_are_refused() {
+    let text = r##"HloModule m, frontend_attributes={xla.sdy.meshes={big = #sdy.mesh<["x"=4294967296, "y"=4294967296]>}}
+        ENTRY e {
+          a = f32[8,8] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@big, [{\"x\", \"y\"}, {}]>"}
+          ROOT r = f32[8,8] sine(a)
+        }"##;
+    let error = propagate(&parse_module(text).expect("a module")).expect_err("too many devices").to_string();
+    assert!(error.contains("more than 1048576 devices"), "{error}");
+}
+
+#[test]
+fn manual_regions_need_all_axes_by_name() {
+    let region = |mesh: &str, axes: &str| {
+        let (mesh, axes) = (mesh.replace('"', r#"\""#), axes.replace('"', r#"\""#));
+        run(&format!(
+            r##"ENTRY e {{ a = f32[8] parameter(0)
+             ROOT l = f32[8] custom-call(a), custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={{
+               xla.sdy.in_shardings="#sdy.sharding_per_value<[<{mesh}, [{{}}]>]>",
+               xla.sdy.manual_axes="#sdy<manual_axes{{{axes}}}>"}} }}"##
+        ))
+        .1
+    };
+    for axes in [r#""x", "x""#, r#""x", "z""#] {
+        let error = region("@mesh", axes).expect_err(axes).to_string();
+        assert!(error.contains("propagation into a region that is manual along"), "{axes}: {error}");
+    }
+    region("@mesh", r#""y", "x""#).expect("all axes");
+    region(r#"mesh<["x"=8, "y"=1]>"#, r#""x""#).expect("all axes but one of size 1");
+}
+
+#[test]
+fn members_of_a_group_have_one_rank() {
+    let group = |name: &str| call(name, "xla.sdy.ShardingGroup", "sharding_group_id", "7 : i64");
+    let text = format!(
+        "ENTRY e {{
+          a = f32[8,8] parameter(0), {}
+          b = f32[8] parameter(1)
+          g = () {}
+          h = () {}
+          ROOT r = (f32[8,8], f32[8]) tuple(a, b)
+        }}",
+        sharding(r#"<@mesh, [{"x"}, {}]>"#),
+        group("a"),
+        group("b")
+    );
+    let error = run(&text).1.expect_err("different ranks").to_string();
+    assert!(error.contains("sharding group 7 has members of rank 2 and 1"), "{error}");
+}
+
 #[test]
 fn copies_of_constants_are_limited() {
     // Each value of the chain is used once more, by an operation that is not constant.

@@ -1,5 +1,7 @@
 //! Sharding rules of custom calls: the one that the program states, or a known target's.
 
+use std::collections::HashSet;
+
 use super::CustomCall;
 use crate::ops::{OpSharding, RngBitGenerator};
 use crate::sdy::{FactorKind, RuleBuilder, RuleContext, ShardingRule, attribute, target};
@@ -28,7 +30,8 @@ impl OpSharding for CustomCall {
     fn sharding_rule(&self, cx: &RuleContext<'_>) -> Result<Option<ShardingRule>> {
         if let Some(text) = stated(cx, attribute::SHARDING_RULE) {
             let rule = ShardingRule::parse(text).context(|| format!("%{}", cx.instruction().name()))?;
-            return fitting(rule, cx).map(Some);
+            check_fit(&rule, cx)?;
+            return Ok(Some(rule));
         }
         let rule = match self.target.as_str() {
             target::CONSTRAINT | target::FUNCTION_RESULT | target::BARRIER => RuleBuilder::elementwise(cx),
@@ -54,17 +57,35 @@ fn stated<'a>(cx: &RuleContext<'a>, name: &str) -> Option<&'a str> {
 }
 
 /// Checks that a rule that the program states fits the call's arrays.
-fn fitting(rule: ShardingRule, cx: &RuleContext<'_>) -> Result<ShardingRule> {
-    let of_call = RuleBuilder::new(cx).finish();
-    let ranks =
-        |rule: &ShardingRule| -> Vec<usize> { rule.operands.iter().chain(&rule.results).map(Vec::len).collect() };
-    if rule.operands.len() != of_call.operands.len() || ranks(&rule) != ranks(&of_call) {
-        return Err(Error::invalid_argument(format!(
-            "the sharding rule {rule} does not have the ranks of the operands and results of %{}",
-            cx.instruction().name()
-        )));
+///
+/// Propagation terminates only if each dimension has a factor and no array has a factor twice. A dimension may be
+/// larger than its single factor: JAX states the smallest size of the dimensions that share a factor.
+fn check_fit(rule: &ShardingRule, cx: &RuleContext<'_>) -> Result<()> {
+    let name = cx.instruction().name();
+    let refused = |reason: String| Error::invalid_argument(format!("the sharding rule {rule} of %{name} {reason}"));
+    let builder = RuleBuilder::new(cx);
+    let arrays: Vec<&Vec<usize>> = builder.operand_dims().chain(builder.result_dims()).collect();
+    let mappings: Vec<_> = rule.operands.iter().chain(&rule.results).collect();
+    let has_ranks = mappings.iter().map(|mapping| mapping.len()).eq(arrays.iter().map(|dims| dims.len()));
+    if rule.operands.len() != builder.operand_count() || !has_ranks {
+        return Err(refused("does not have the ranks of its operands and results".to_string()));
     }
-    Ok(rule)
+    for (mapping, dims) in mappings.into_iter().zip(arrays) {
+        let mut used = HashSet::new();
+        if !mapping.iter().flatten().all(|&factor| used.insert(factor)) {
+            return Err(refused("uses a factor twice in one array".to_string()));
+        }
+        for (factors, &size) in mapping.iter().zip(dims) {
+            let product = factors.iter().try_fold(1usize, |n, &factor| n.checked_mul(rule.factors[factor].size));
+            match factors.len() {
+                0 => return Err(refused(format!("has no factor for a dimension of size {size}"))),
+                1 => {}
+                _ if product == Some(size) => {}
+                _ => return Err(refused(format!("has factors whose product is not {size}, the dimension's size"))),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Rule of a call that handles its leading dimensions independently, and needs the others whole.

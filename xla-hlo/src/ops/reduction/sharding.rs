@@ -24,8 +24,8 @@ impl OpSharding for Reduce {
 }
 
 impl OpSharding for Scan {
-    /// The steps need the scanned dimension whole. What a step does with its slices is its own, so all other dimensions
-    /// are needed whole as well.
+    /// The steps need the scanned dimension whole. A step may combine any elements of its slices, so all other
+    /// dimensions are needed whole as well.
     fn sharding_rule(&self, cx: &RuleContext<'_>) -> Result<Option<ShardingRule>> {
         let mut builder = RuleBuilder::new(cx);
         builder.replicate_rest();
