@@ -28,8 +28,8 @@ pub(crate) fn reads_main_memory(bytes: usize) -> bool {
 }
 
 /// Returns the profile of a target with `threads` threads; `excess_precision` permits that 16-bit floats are rounded at
-/// other points than the program states. Cache sizes and rates are those of current server cores.
-/// They only select between correct programs, so rough values are enough.
+/// other points than the program states. Cache sizes and rates are those of current server cores. They only select
+/// between correct programs, so rough values are enough.
 pub(crate) fn profile(target: &Target, threads: usize, excess_precision: bool) -> TargetProfile {
     TargetProfile {
         vector_bytes: (target.abilities().vector_bits as usize / 8).max(4),

@@ -1,8 +1,8 @@
 //! One step of propagation: axes move along the factors of one operation.
 
-use xla_hlo::sdy::{MeshPart, ShardingRule};
+use xla_hlo::sdy::{Direction, MeshPart, ShardingRule, gcd};
 
-use crate::projection::{FactorAxes, Projection, gcd};
+use crate::projection::{FactorAxes, Projection};
 
 /// Directions of propagation along a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,17 @@ pub struct Directions {
     pub forward: bool,
     /// From results to operands.
     pub backward: bool,
+}
+
+impl From<Direction> for Directions {
+    fn from(direction: Direction) -> Directions {
+        match direction {
+            Direction::None => Directions::NONE,
+            Direction::Forward => Directions::FORWARD,
+            Direction::Backward => Directions::BACKWARD,
+            Direction::Both => Directions::BOTH,
+        }
+    }
 }
 
 impl Directions {

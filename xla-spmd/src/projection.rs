@@ -1,6 +1,6 @@
 //! Projection of a sharding to the factors of a rule, and back.
 
-use xla_hlo::sdy::{MeshPart, ResolvedDim, ResolvedSharding, ShardingRule, TensorFactors, push_part};
+use xla_hlo::sdy::{MeshPart, ResolvedDim, ResolvedSharding, ShardingRule, TensorFactors, gcd, push_part};
 
 /// Axes along one factor of one array.
 #[derive(Clone, Debug, Default)]
@@ -24,10 +24,6 @@ pub struct Projection {
     pub replicated: Vec<MeshPart>,
     /// Axes along which the array is not reduced yet.
     pub unreduced: Vec<MeshPart>,
-}
-
-pub fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Projection {

@@ -1,10 +1,9 @@
 //! Result of propagation.
 
-use xla_hlo::sdy::{MeshPart, TensorSharding};
+use xla_hlo::sdy::{MeshPart, TensorSharding, gcd};
 use xla_hlo::{CompId, InstrId, Module};
 
 use crate::graph::{Graph, MeshSharding, NameId};
-use crate::projection::gcd;
 
 /// Shardings of all values of a program. Arrays of tuples are listed by their leaves.
 ///

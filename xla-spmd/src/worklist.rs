@@ -6,7 +6,7 @@ use xla_hlo::Result;
 use xla_hlo::sdy::{FactorKind, ResolvedDim, ResolvedSharding, RuleBuilder, ShardingRule};
 
 use crate::factors::{Arrays, Directions};
-use crate::graph::{Class, Graph, MeshSharding, NameId, NodeId, Value, ValueId, directions};
+use crate::graph::{Class, Graph, MeshSharding, NameId, NodeId, Value, ValueId};
 use crate::projection::Projection;
 
 /// Classes of operations, each including the earlier ones.
@@ -148,7 +148,7 @@ fn to_fixed_point(graph: &mut Graph, direction: impl Fn(&Graph, NodeId, usize) -
         let of_factor: Vec<Directions> = (0..rule.factors.len())
             .map(|factor| match graph.nodes[node].class {
                 _ if rule.factors[factor].is_blocked => Directions::NONE,
-                Class::Barrier(allowed) => directions(allowed),
+                Class::Barrier(allowed) => allowed.into(),
                 _ => direction(graph, node, factor),
             })
             .collect();

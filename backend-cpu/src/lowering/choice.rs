@@ -131,7 +131,7 @@ fn is_hard_to_pack<'a>(op: &Dot, mut operands: impl Iterator<Item = &'a ArraySha
     !left.element_type().is_complex() && is_matrix && (is_turned || is_row)
 }
 
-/// Whether a fusion is an attention, which the library cannot compute.
+/// Whether a fusion contains several contractions, as an attention does: no library call computes it.
 fn has_several_contractions(module: &Module, fusion: &Fusion) -> bool {
     let is_contraction = |op: &Op| matches!(op, Op::Dot(_) | Op::Convolution(_));
     module[fusion.computation].iter().filter(|(_, instruction)| is_contraction(instruction.op())).count() > 1

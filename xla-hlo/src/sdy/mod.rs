@@ -33,10 +33,11 @@ mod tiles;
 
 pub use mesh::{Mesh, MeshAxis};
 pub(crate) use mesh::{product, transposed_iota};
-pub use part::{MeshPart, push_part};
+pub use part::{MeshPart, gcd, push_part};
 pub use program::{Direction, ManualEdge, Role, attribute, meshes, role, shardings, target};
 pub use resolved::{ResolvedDim, ResolvedSharding};
 pub use rule::{Factor, FactorKind, RuleBuilder, RuleContext, ShardingRule, TensorFactors};
+pub use rule_text::FactorSymbol;
 pub use sharding::{DimSharding, MeshName, Reduction, TensorSharding};
 pub use text::{ManualAxes, Meshes, PerValue};
 pub use tiles::{from_tiles, tiles};

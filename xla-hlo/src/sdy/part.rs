@@ -106,3 +106,8 @@ pub fn push_part(parts: &mut Vec<MeshPart>, part: MeshPart) {
         parts.push(part);
     }
 }
+
+/// Returns the greatest common divisor of two numbers; the other one if one is 0.
+pub fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -80,20 +80,16 @@ impl<'a> RuleContext<'a> {
 
     /// Returns the dimensions of operand `i`; none for a scalar, a tuple, a token or a missing operand.
     pub fn operand(&self, i: usize) -> &'a [usize] {
-        self.instruction().operands().get(i).map_or(&[], |&operand| dims(self.computation[operand].shape()))
+        self.instruction().operands().get(i).map_or(&[], |&operand| self.computation[operand].shape().dims())
     }
 
     /// Returns the dimensions of the result, or of result `i` of a tuple.
     pub fn result(&self, i: usize) -> &'a [usize] {
         match self.instruction().shape() {
-            Shape::Tuple(elements) => elements.get(i).map_or(&[], dims),
-            shape => dims(shape),
+            Shape::Tuple(elements) => elements.get(i).map_or(&[], Shape::dims),
+            shape => shape.dims(),
         }
     }
-}
-
-fn dims(shape: &Shape) -> &[usize] {
-    shape.as_array().map_or(&[], |array| array.dims())
 }
 
 /// Builds a [`ShardingRule`] factor by factor.
@@ -112,7 +108,7 @@ pub struct RuleBuilder {
 impl RuleBuilder {
     /// Starts the rule of an instruction.
     pub fn new(cx: &RuleContext<'_>) -> RuleBuilder {
-        let leaves = |shape: &Shape| shape.leaves().iter().map(|(_, leaf)| dims(leaf).to_vec()).collect::<Vec<_>>();
+        let leaves = |shape: &Shape| shape.leaves().iter().map(|(_, leaf)| leaf.dims().to_vec()).collect::<Vec<_>>();
         let instruction = cx.instruction();
         let operands = (0..instruction.operands().len()).flat_map(|i| leaves(cx.producer(i).shape())).collect();
         RuleBuilder::with_dims(operands, leaves(instruction.shape()))

@@ -7,7 +7,7 @@ use super::{Factor, FactorKind, ShardingRule, TensorFactors};
 use crate::Result;
 use crate::text::MlirReader;
 
-/// Number of factors with a symbol of one letter, `i` to `z`; the others are `z_1`, `z_2` and so on.
+/// Number of factors with a symbol of one letter, `i` to `z`.
 const LETTERS: usize = 18;
 
 /// Lists of factors after the sizes, in order.
@@ -121,10 +121,11 @@ fn find(r: &MlirReader<'_>, symbols: &HashMap<String, usize>, symbol: &str) -> R
     symbols.get(symbol).copied().ok_or_else(|| r.wrong(&format!("factor {symbol}"), "has no size"))
 }
 
-/// Symbol of a factor.
-struct Symbol(usize);
+/// Symbol of a factor: `i` to `z`, then `z_1`, `z_2` and so on.
+#[derive(Clone, Copy, Debug)]
+pub struct FactorSymbol(pub usize);
 
-impl fmt::Display for Symbol {
+impl fmt::Display for FactorSymbol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             n if n < LETTERS => write!(f, "{}", char::from(b'i' + n as u8)),
@@ -136,18 +137,18 @@ impl fmt::Display for Symbol {
 /// Prints the part in angle brackets; `#sdy.op_sharding_rule` precedes it.
 impl fmt::Display for ShardingRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dim = |dim: &Vec<usize>| dim.iter().map(|&factor| Symbol(factor).to_string()).collect::<String>();
+        let dim = |dim: &Vec<usize>| dim.iter().map(|&factor| FactorSymbol(factor).to_string()).collect::<String>();
         let tensor = |tensor: &TensorFactors| format!("[{}]", tensor.iter().map(dim).collect::<Vec<_>>().join(", "));
         let tensors = |list: &[TensorFactors]| list.iter().map(tensor).collect::<Vec<_>>().join(", ");
         write!(f, "<({})->({})", tensors(&self.operands), tensors(&self.results))?;
         let all = || self.factors.iter().enumerate();
         if !self.factors.is_empty() {
-            let sizes: Vec<String> = all().map(|(i, factor)| format!("{}={}", Symbol(i), factor.size)).collect();
+            let sizes: Vec<String> = all().map(|(i, factor)| format!("{}={}", FactorSymbol(i), factor.size)).collect();
             write!(f, " {{{}}}", sizes.join(", "))?;
         }
         let mut list = |name: &str, belongs: &dyn Fn(&Factor) -> bool| {
             let symbols: Vec<String> =
-                all().filter(|(_, factor)| belongs(factor)).map(|(i, _)| Symbol(i).to_string()).collect();
+                all().filter(|(_, factor)| belongs(factor)).map(|(i, _)| FactorSymbol(i).to_string()).collect();
             if symbols.is_empty() { Ok(()) } else { write!(f, " {name}={{{}}}", symbols.join(", ")) }
         };
         for (name, kind) in LISTS {

@@ -212,6 +212,11 @@ impl Shape {
         self.as_array().map(ArrayShape::element_type)
     }
 
+    /// Returns the dimensions of an array; none for other shapes.
+    pub fn dims(&self) -> &[usize] {
+        self.as_array().map_or(&[], ArrayShape::dims)
+    }
+
     /// Returns the element of a nested tuple at `path`; the shape itself at the empty path.
     pub fn subshape(&self, path: &[usize]) -> Option<&Shape> {
         path.iter().try_fold(self, |shape, &i| shape.as_tuple()?.get(i))

@@ -42,8 +42,12 @@ fn has_effects(module: &Module, computation: CompId) -> bool {
 
 /// Loop that only counts: an iteration adds a constant to each element of the state.
 pub(crate) struct CountingLoop {
-    /// Value that the condition compares; its leaf is the counter.
-    pub first: Linear,
+    /// Element of the state that the condition compares, after a constant is added.
+    pub counter: usize,
+    /// Constant that is added to the counter.
+    pub plus: i128,
+    /// Element type of the counter.
+    pub ty: ElementType,
     pub direction: CompareDirection,
     /// Value that the counter is compared with, which iterations do not change.
     pub bound: Linear,
@@ -77,7 +81,9 @@ pub(crate) fn counting_loop(module: &Module, caller: CompId, id: InstrId) -> Opt
         (0, _) => (b, flipped(direction), a),
         _ => return None,
     };
-    Some(CountingLoop { first, direction, bound, steps })
+    let counter = first.leaf?;
+    let ty = elements[counter].element_type()?;
+    Some(CountingLoop { counter, plus: first.plus, ty, direction, bound, steps })
 }
 
 /// Maximum number of instructions visited per loop. Counters are simple, and long chains of arithmetic cost stack.

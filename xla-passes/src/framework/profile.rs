@@ -222,9 +222,10 @@ pub struct AttentionProfile {
     /// computes in full precision, and splits the keys of a head if there are few heads. 0 for a target without such a
     /// kernel.
     pub few_queries: usize,
-    /// Number of queries per thread block.
+    /// Number of queries that one thread block (GPU) or work item (CPU) computes.
     pub tile: usize,
-    /// Maximum number of keys for which a kernel is worthwhile although its blocks leave most of the machine idle.
+    /// Maximum number of keys for which a kernel is worthwhile although its thread blocks or work items leave most of
+    /// the machine idle.
     pub few_keys: usize,
     /// Whether 16-bit floats may be rounded at other points than the program states: a 16-bit softmax only at its end,
     /// and probabilities before the division.

@@ -73,8 +73,8 @@ fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &P
         && sizes.heads.iter().all(|&size| profile.takes_head(size))
         && (few || sizes.queries >= profile.least_queries)
         && sizes.keys >= profile.least_keys;
-    // A thread block iterates over all keys for a tile of queries: a few blocks take longer than two dots on all
-    // threads.
+    // A thread block or work item iterates over all keys for a tile of queries: a few of them take longer than two
+    // dots on all threads.
     let blocks = sizes.batches * sizes.queries.div_ceil(profile.tile);
     let busy = few || 2 * blocks >= cx.profile().threads || sizes.keys <= profile.few_keys;
     (free && takes && busy).then_some(found)

@@ -159,9 +159,7 @@ fn array(op: &Op, shape: &ArrayShape, shapes: &[&Shape], splits: &[Option<Split>
         }
         Op::Broadcast(op) => first().map(|split| placed(shape.rank(), op.dimensions.iter().copied().zip(split))),
         Op::Transpose(op) => first().map(|split| op.permutation.iter().map(|&d| split[d].clone()).collect()),
-        Op::Reshape(_) => {
-            first().map(|split| reshaped(split, shapes[0].as_array().map_or(&[], |x| x.dims()), shape.dims()))
-        }
+        Op::Reshape(_) => first().map(|split| reshaped(split, shapes[0].dims(), shape.dims())),
         Op::Reduce(op) => first().map(|split| {
             let kept = split.into_iter().enumerate().filter(|(d, _)| !op.dimensions.contains(d));
             kept.map(|(_, axes)| axes).collect()

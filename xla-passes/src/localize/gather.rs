@@ -153,6 +153,9 @@ impl Split {
             return Ok(part);
         }
         let array = at.array(part)?.clone();
+        if !array.is_static() {
+            return Err(Error::unimplemented("an array of dynamic size becomes partial values"));
+        }
         let is_first: Vec<Scalar> =
             self.tiles.of_partition.iter().map(|part| Scalar::Pred(part % grid.operands == 0)).collect();
         let partition = at.add(Collective::PartitionId, [])?;

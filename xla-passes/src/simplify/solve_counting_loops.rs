@@ -3,9 +3,9 @@
 use xla_hlo::ops::{BinaryOp, CompareDirection, GetTupleElement, Tuple};
 use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Result, Scalar};
 
+use crate::analysis::loops;
 use crate::analysis::trip_count::{CountingLoop, Linear, counting_loop, trip_count};
 use crate::rewrite::builder::Inserter;
-use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
 /// Replaces `while` loops that only count by the state after their last iteration. An iteration adds a constant to each
@@ -20,9 +20,7 @@ impl Pass for SolveCountingLoops {
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         for caller in module.post_order() {
-            let is_free = |&id: &InstrId| graph::is_free(&module[caller][id]);
-            let loops: Vec<_> = module[caller].iter().map(|(id, _)| id).filter(is_free).collect();
-            for id in loops {
+            for id in loops::free_loops(module, caller) {
                 let Some(counting) = counting_loop(module, caller, id) else { continue };
                 let Some(trips) = Trips::of(module, (caller, id), &counting) else { continue };
                 if cx.allow_rewrite(self.name()) {
@@ -50,7 +48,7 @@ impl Trips {
         if let Some(count) = trip_count(module, caller, id) {
             return Some(Trips::Constant(count));
         }
-        let step = counting.steps[counting.first.leaf?];
+        let step = counting.steps[counting.counter];
         match (counting.direction, step) {
             (CompareDirection::Lt, 1) => Some(Trips::Distance { is_up: true, is_ordered: true }),
             (CompareDirection::Gt, -1) => Some(Trips::Distance { is_up: false, is_ordered: true }),
@@ -65,8 +63,9 @@ impl Trips {
             Trips::Constant(count) => return at.scalar(ElementType::U64, Scalar::Unsigned(count)),
             Trips::Distance { is_up, is_ordered } => (is_up, is_ordered),
         };
-        let ty = type_of(at, init, counting.first)?;
-        let (first, bound) = (value(at, init, counting.first, ty)?, value(at, init, counting.bound, ty)?);
+        let ty = counting.ty;
+        let first = Linear { leaf: Some(counting.counter), plus: counting.plus };
+        let (first, bound) = (value(at, init, first, ty)?, value(at, init, counting.bound, ty)?);
         let (from, to) = if is_up { (first, bound) } else { (bound, first) };
         let mut distance = at.binary(BinaryOp::Subtract, to, from)?;
         if is_ordered {
@@ -98,14 +97,6 @@ fn solve(module: &mut Module, (caller, id): (CompId, InstrId), counting: &Counti
     let graph = at.graph_mut();
     graph.replace_all_uses(id, last);
     graph.remove(id)
-}
-
-/// Returns the element type of the counter.
-fn type_of(at: &Inserter<'_>, init: InstrId, counter: Linear) -> Result<ElementType> {
-    let elements = at.shape(init).as_tuple();
-    let shape = elements.zip(counter.leaf).and_then(|(elements, leaf)| elements.get(leaf));
-    let ty = shape.and_then(|shape| shape.element_type());
-    ty.ok_or_else(|| xla_hlo::Error::internal("the counter of a loop is no element of its state"))
 }
 
 /// Adds a value in front of the loop.

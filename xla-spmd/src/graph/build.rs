@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use xla_hlo::ops::{Conditional, While};
-use xla_hlo::sdy::{self, Direction, ManualEdge, Role, RuleBuilder, RuleContext, ShardingRule, TensorSharding};
-use xla_hlo::{CompId, Computation, Error, InstrId, Module, Op, Result, ResultExt, Shape};
+use xla_hlo::sdy::{self, Role, RuleBuilder, RuleContext, ShardingRule, TensorSharding};
+use xla_hlo::{CompId, Error, InstrId, Module, Op, Result, ResultExt};
 
 use super::constants::Templates;
+use super::leaves::{check_arrays, leaves_before, source_of};
 use super::meshes::MeshTable;
 use super::{Class, Graph, MeshSharding, NameId, Node, NodeRole, ProgramResult};
 
@@ -42,22 +42,19 @@ pub fn build(module: &Module) -> Result<Graph> {
     Ok(builder.graph)
 }
 
-struct Builder<'m> {
-    module: &'m Module,
-    graph: Graph,
-    templates: Templates,
-    place: usize,
+pub(super) struct Builder<'m> {
+    pub module: &'m Module,
+    pub graph: Graph,
+    pub templates: Templates,
+    /// Position in the program of the instruction that is added.
+    pub place: usize,
     visited: HashSet<CompId>,
     depth: usize,
 }
 
-fn dims(shape: &Shape) -> &[usize] {
-    shape.as_array().map_or(&[], |array| array.dims())
-}
-
 impl Builder<'_> {
     /// Walks a computation whose parameters have these names; returns the names of its results.
-    fn walk(&mut self, id: CompId, parameters: Vec<Vec<NameId>>) -> Result<Vec<NameId>> {
+    pub(super) fn walk(&mut self, id: CompId, parameters: Vec<Vec<NameId>>) -> Result<Vec<NameId>> {
         let computation = &self.module[id];
         if !self.visited.insert(id) {
             return Err(Error::unimplemented(format!(
@@ -87,13 +84,13 @@ impl Builder<'_> {
     }
 
     /// Names of all arrays of an operand, as they are.
-    fn operand(&self, id: CompId, instruction: InstrId, i: usize) -> Vec<NameId> {
+    pub(super) fn operand(&self, id: CompId, instruction: InstrId, i: usize) -> Vec<NameId> {
         let operand = self.module[id][instruction].operand(i);
         self.graph.leaves.get(&(id, operand)).cloned().unwrap_or_default()
     }
 
     /// Names of all arrays of an operand, for a use by an operation that is not constant.
-    fn used(&mut self, id: CompId, instruction: InstrId, i: usize) -> Result<Vec<NameId>> {
+    pub(super) fn used(&mut self, id: CompId, instruction: InstrId, i: usize) -> Result<Vec<NameId>> {
         let names = self.operand(id, instruction, i);
         let names = names.into_iter().map(|name| self.templates.for_use(&mut self.graph, name));
         let names = names.collect::<Result<Vec<NameId>>>()?;
@@ -102,7 +99,7 @@ impl Builder<'_> {
     }
 
     /// Names of the arrays of all operands, see [`Builder::used`].
-    fn all_used(&mut self, id: CompId, at: InstrId) -> Result<Vec<NameId>> {
+    pub(super) fn all_used(&mut self, id: CompId, at: InstrId) -> Result<Vec<NameId>> {
         let mut names = Vec::new();
         for i in 0..self.module[id][at].operands().len() {
             names.extend(self.used(id, at, i)?);
@@ -111,18 +108,18 @@ impl Builder<'_> {
     }
 
     /// Adds values for the arrays of an instruction's result, with the shardings that it states.
-    fn fresh(&mut self, id: CompId, instruction: InstrId) -> Result<Vec<NameId>> {
+    pub(super) fn fresh(&mut self, id: CompId, instruction: InstrId) -> Result<Vec<NameId>> {
         let stated = sdy::shardings(self.module, id, instruction)?.unwrap_or_default();
         let shape = self.module[id][instruction].shape();
         let mut names = Vec::new();
         for (i, (_, leaf)) in shape.leaves().iter().enumerate() {
-            let sharding = stated.get(i).map(|sharding| self.resolve(sharding, dims(leaf))).transpose()?;
-            names.push(self.graph.add_value(dims(leaf), sharding));
+            let sharding = stated.get(i).map(|sharding| self.resolve(sharding, leaf.dims())).transpose()?;
+            names.push(self.graph.add_value(leaf.dims(), sharding));
         }
         Ok(names)
     }
 
-    fn resolve(&mut self, sharding: &TensorSharding, dims: &[usize]) -> Result<MeshSharding> {
+    pub(super) fn resolve(&mut self, sharding: &TensorSharding, dims: &[usize]) -> Result<MeshSharding> {
         let resolved = self.graph.meshes.resolve(sharding)?;
         if resolved.sharding.dims.len() != dims.len() && !self.graph.meshes.is_maximal(resolved.mesh) {
             return Err(Error::invalid_argument(format!(
@@ -164,7 +161,7 @@ impl Builder<'_> {
         }
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         id: CompId,
         class: Class,
@@ -177,7 +174,7 @@ impl Builder<'_> {
     }
 
     /// Adds a data-flow edge: the sources and the target have one sharding.
-    fn edge(&mut self, id: CompId, sources: Vec<NameId>, target: NameId) {
+    pub(super) fn edge(&mut self, id: CompId, sources: Vec<NameId>, target: NameId) {
         let dims = self.graph.value(target).dims.clone();
         let rule = identity(&dims, sources.len());
         self.push(id, Class::Edge, rule, (sources, vec![target]), NodeRole::Plain);
@@ -259,111 +256,6 @@ impl Builder<'_> {
         Ok(results)
     }
 
-    /// Checks that a manual region is manual along all axes of the mesh, so that nothing propagates inside.
-    fn check_manual(&self, sharding: &MeshSharding, edge: &ManualEdge) -> Result<()> {
-        let is_manual = |(name, size): &(String, usize)| *size == 1 || edge.manual_axes.contains(name);
-        if !self.graph.meshes.mesh(sharding.mesh).axes.iter().all(is_manual) {
-            return Err(Error::unimplemented(format!(
-                "propagation into a region that is manual along {:?} only, not along all axes of the mesh",
-                edge.manual_axes
-            )));
-        }
-        Ok(())
-    }
-
-    /// A manual region takes each operand with a sharding of its own, which a data-flow edge carries backward.
-    fn manual_operands(&mut self, id: CompId, at: InstrId, edge: &ManualEdge) -> Result<Vec<NameId>> {
-        let operands = self.all_used(id, at)?;
-        for (&operand, sharding) in operands.iter().zip(&edge.shardings) {
-            let dims = self.graph.value(operand).dims.clone();
-            let resolved = self.resolve(sharding, &dims)?;
-            self.check_manual(&resolved, edge)?;
-            let taken = self.graph.add_value(&dims, Some(resolved.clone()));
-            let rule = identity(&dims, 1);
-            self.push(id, Class::Edge, rule, (vec![operand], vec![taken]), NodeRole::Manual(resolved));
-        }
-        let leaves = self.module[id][at].shape().leaves();
-        Ok(leaves.iter().map(|(_, leaf)| self.graph.add_value(dims(leaf), None)).collect())
-    }
-
-    fn manual_results(&mut self, id: CompId, at: InstrId, edge: &ManualEdge) -> Result<Vec<NameId>> {
-        let mut results = Vec::new();
-        for (i, (_, leaf)) in self.module[id][at].shape().leaves().iter().enumerate() {
-            let sharding = edge.shardings.get(i).map(|sharding| self.resolve(sharding, dims(leaf))).transpose()?;
-            if let Some(sharding) = &sharding {
-                self.check_manual(sharding, edge)?;
-            }
-            results.push(self.graph.add_value(dims(leaf), sharding));
-        }
-        Ok(results)
-    }
-
-    /// State that the body returns as it is becomes a value from outside. If that has a sharding, the loop reads it
-    /// through an open constraint, so that it may be split further inside.
-    fn while_loop(&mut self, id: CompId, at: InstrId, op: &While) -> Result<Vec<NameId>> {
-        let init = self.operand(id, at, 0);
-        let is_kept = kept_leaves(&self.module[op.body], init.len());
-        let targets = self.fresh(id, at)?;
-        let (mut results, mut body, mut condition, mut sources) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (i, &init) in init.iter().enumerate() {
-            if is_kept[i] {
-                let inside = self.captured(id, init);
-                results.push(init);
-                body.push(inside);
-                condition.push(inside);
-                sources.push(init);
-            } else {
-                let value = self.graph.names[targets[i]].value;
-                results.push(targets[i]);
-                condition.push(self.graph.add_name(value));
-                body.push(self.graph.add_name(value));
-                sources.push(self.templates.for_use(&mut self.graph, init)?);
-            }
-        }
-        self.graph.operands.insert((id, at, 0), sources.clone());
-        self.walk(op.condition, vec![condition])?;
-        let next = self.walk(op.body, vec![body])?;
-        self.place += 1;
-        for (i, &next) in next.iter().enumerate().filter(|(i, _)| !is_kept[*i]) {
-            let next = self.templates.for_use(&mut self.graph, next)?;
-            self.edge(id, vec![sources[i], next], targets[i]);
-        }
-        Ok(results)
-    }
-
-    /// Returns the name for the uses of an outside value in a loop.
-    fn captured(&mut self, id: CompId, name: NameId) -> NameId {
-        let value = self.graph.value(name);
-        let Some(sharding) = value.sharding.clone().filter(|_| !self.templates.is_constant(&self.graph, name)) else {
-            return name;
-        };
-        let dims = value.dims.clone();
-        let open = sdy::ResolvedSharding::unsplit(dims.len(), true);
-        let open = MeshSharding { sharding: open, ..sharding };
-        let inside = self.graph.add_value(&dims, Some(open.clone()));
-        let rule = ShardingRule { is_elementwise: true, ..identity(&dims, 1) };
-        self.push(id, Class::PassThrough, rule, (vec![name], vec![inside]), NodeRole::Constraint(open));
-        inside
-    }
-
-    fn conditional(&mut self, id: CompId, at: InstrId, op: &Conditional) -> Result<Vec<NameId>> {
-        let results = self.fresh(id, at)?;
-        let mut sources = vec![Vec::new(); results.len()];
-        self.used(id, at, 0)?;
-        for (i, &branch) in op.branches.iter().enumerate() {
-            let parameter = self.operand(id, at, i + 1);
-            let ends = self.walk(branch, vec![parameter])?;
-            for (list, end) in sources.iter_mut().zip(ends) {
-                list.push(self.templates.for_use(&mut self.graph, end)?);
-            }
-        }
-        self.place += 1;
-        for (sources, &result) in sources.into_iter().zip(&results) {
-            self.edge(id, sources, result);
-        }
-        Ok(results)
-    }
-
     /// Shardings that the program states for its results.
     fn result_shardings(&mut self, entry: CompId, count: usize) -> Result<Vec<Option<MeshSharding>>> {
         let computation = &self.module[entry];
@@ -372,7 +264,7 @@ impl Builder<'_> {
             let (source, _) = source_of(computation, computation.root(), leaf);
             let stated = match sdy::role(self.module, entry, source)? {
                 Some(Role::FunctionResult(sharding)) => {
-                    Some(self.resolve(&sharding, dims(computation[source].shape()))?)
+                    Some(self.resolve(&sharding, computation[source].shape().dims())?)
                 }
                 _ => None,
             };
@@ -382,61 +274,8 @@ impl Builder<'_> {
     }
 }
 
-/// Checks the operands and the result of an instruction that exists only for sharding.
-fn check_arrays(computation: &Computation, at: InstrId, role: &Role) -> Result<()> {
-    let instruction = &computation[at];
-    let operands = || instruction.operands().iter().map(|&operand| computation[operand].shape());
-    let is_valid = match role {
-        Role::GlobalToLocal(_) | Role::LocalToGlobal(_) => true,
-        Role::Group(_) => operands().count() == 1,
-        Role::Constraint(_) | Role::Reshard(_) | Role::FunctionResult(_) | Role::Barrier(_) | Role::DataFlowEdge(_) => {
-            let is_one = |shape: &Shape| shape.leaves().len() == 1;
-            let result = instruction.shape();
-            is_one(result) && operands().map(|shape| (is_one(shape), dims(shape))).eq([(true, dims(result))])
-        }
-    };
-    if !is_valid {
-        return Err(Error::invalid_argument(
-            "the custom call needs one operand, and a result of its dimensions unless it adds the operand to a group",
-        ));
-    }
-    Ok(())
-}
-
-/// Returns the instruction that computes a leaf, and the leaf's number there: looks through tuples and their elements.
-fn source_of(computation: &Computation, mut id: InstrId, mut leaf: usize) -> (InstrId, usize) {
-    loop {
-        let instruction = &computation[id];
-        match instruction.op() {
-            Op::Tuple(_) => {
-                let mut found = None;
-                for &operand in instruction.operands() {
-                    let count = computation[operand].shape().leaves().len();
-                    if leaf < count {
-                        found = Some(operand);
-                        break;
-                    }
-                    leaf -= count;
-                }
-                let Some(operand) = found else { return (id, leaf) };
-                id = operand;
-            }
-            Op::GetTupleElement(element) => {
-                leaf += leaves_before(computation[instruction.operand(0)].shape(), element.index);
-                id = instruction.operand(0);
-            }
-            _ => return (id, leaf),
-        }
-    }
-}
-
-/// Returns the number of leaves of the elements of a tuple before element `index`.
-fn leaves_before(tuple: &Shape, index: usize) -> usize {
-    tuple.as_tuple().unwrap_or_default().iter().take(index).map(|shape| shape.leaves().len()).sum()
-}
-
 /// Rule of an operation whose operands and result are one array of these dimensions.
-fn identity(dims: &[usize], operands: usize) -> ShardingRule {
+pub(super) fn identity(dims: &[usize], operands: usize) -> ShardingRule {
     let mut builder = RuleBuilder::with_dims(vec![dims.to_vec(); operands], vec![dims.to_vec()]);
     builder.pointwise_dims(dims, |_| sdy::FactorKind::PassThrough);
     builder.finish()
@@ -450,28 +289,5 @@ fn class(op: &Op, rule: &ShardingRule) -> Class {
         Op::CustomCall(call) if ["MoveToHost", "MoveToDevice"].contains(&call.target.as_str()) => Class::PassThrough,
         _ if rule.is_elementwise => Class::PassThrough,
         _ => Class::Other,
-    }
-}
-
-/// Leaves of a loop's state that the body returns as they are. Only arrays directly in the tuple are looked at.
-fn kept_leaves(body: &Computation, count: usize) -> Vec<bool> {
-    let root = &body[body.root()];
-    let (Op::Tuple(_), [parameter]) = (root.op(), body.parameters()) else { return vec![false; count] };
-    let is_kept = |(i, &operand): (usize, &InstrId)| {
-        let element = &body[operand];
-        matches!(element.op(), Op::GetTupleElement(get) if get.index == i && element.operand(0) == *parameter)
-    };
-    let kept: Vec<bool> = root.operands().iter().enumerate().map(is_kept).collect();
-    if kept.len() == count { kept } else { vec![false; count] }
-}
-
-/// Returns the directions that a barrier allows.
-pub fn directions(direction: Direction) -> crate::factors::Directions {
-    use crate::factors::Directions;
-    match direction {
-        Direction::None => Directions::NONE,
-        Direction::Forward => Directions::FORWARD,
-        Direction::Backward => Directions::BACKWARD,
-        Direction::Both => Directions::BOTH,
     }
 }

@@ -4,6 +4,8 @@
 mod build;
 mod constants;
 mod constraints;
+mod control_flow;
+mod leaves;
 mod meshes;
 
 use std::collections::HashMap;
@@ -11,7 +13,6 @@ use std::collections::HashMap;
 use xla_hlo::sdy::{Direction, ResolvedSharding, ShardingRule};
 use xla_hlo::{CompId, Error, InstrId, Module, Result};
 
-pub use build::directions;
 pub use meshes::MeshTable;
 
 /// Index of a [`Name`].

@@ -1,5 +1,6 @@
 //! Sharding rules for operations unknown to Shardy, in Shardy's syntax.
 
+use xla_hlo::sdy::FactorSymbol;
 use xla_hlo::{Error, Result};
 
 use crate::ir::{AttrId, Module, Sharding};
@@ -18,7 +19,8 @@ pub(super) fn text(module: &Module, id: AttrId) -> Result<String> {
         let tensors: Option<Vec<String>> = list.iter().map(|&id| tensor(module, id)).collect();
         tensors.map(|tensors| tensors.join(", ")).ok_or_else(wrong)
     };
-    let sizes: Vec<String> = factors.iter().enumerate().map(|(i, size)| format!("{}={size}", symbol(i))).collect();
+    let sizes: Vec<String> =
+        factors.iter().enumerate().map(|(i, size)| format!("{}={size}", FactorSymbol(i))).collect();
     let mut text = format!("({})->({}) {{{}}}", tensors(operands)?, tensors(results)?, sizes.join(", "));
     for (name, list) in ["reduction", "need_replication", "permutation", "blocked_propagation"].iter().zip(kinds) {
         if !list.is_empty() {
@@ -40,14 +42,5 @@ fn tensor(module: &Module, id: AttrId) -> Option<String> {
 }
 
 fn names(factors: &[i64]) -> Option<Vec<String>> {
-    factors.iter().map(|&factor| usize::try_from(factor).ok().map(symbol)).collect()
-}
-
-/// Returns the name of a factor: `i` to `z`, then `z_1`, `z_2` and so on.
-fn symbol(factor: usize) -> String {
-    const LETTERS: &[u8] = b"ijklmnopqrstuvwxyz";
-    match LETTERS.get(factor) {
-        Some(&letter) => char::from(letter).to_string(),
-        None => format!("z_{}", factor + 1 - LETTERS.len()),
-    }
+    factors.iter().map(|&factor| usize::try_from(factor).ok().map(|factor| FactorSymbol(factor).to_string())).collect()
 }

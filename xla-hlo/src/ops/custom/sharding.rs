@@ -126,7 +126,7 @@ fn unrelated(cx: &RuleContext<'_>) -> ShardingRule {
     RuleBuilder::new(cx).finish()
 }
 
-/// `a -> (vectors, values)`.
+/// Eigendecomposition, `a -> (vectors, values)`.
 fn eigh(cx: &RuleContext<'_>) -> ShardingRule {
     let dims = cx.operand(0);
     let Some((batch, rows, columns)) = matrices(dims) else { return unrelated(cx) };
@@ -137,35 +137,32 @@ fn eigh(cx: &RuleContext<'_>) -> ShardingRule {
     builder.finish()
 }
 
-/// `a -> (qr, taus)`.
+/// QR decomposition, `a -> (qr, taus)`.
 fn qr(cx: &RuleContext<'_>) -> ShardingRule {
-    let (dims, taus) = (cx.operand(0), cx.result(1));
-    let Some((batch, rows, columns)) = matrices(dims) else { return unrelated(cx) };
-    let (mut builder, whole) = (RuleBuilder::new(cx), FactorKind::NeedReplication);
-    builder.pointwise_dims(batch, |_| FactorKind::PassThrough);
-    builder.add(dims[rows], whole, &[(0, rows)], &[(0, rows)]);
-    builder.add(dims[columns], whole, &[(0, columns)], &[(0, columns)]);
-    if let Some(&size) = taus.get(rows) {
-        builder.add(size, whole, &[], &[(1, rows)]);
-    }
-    builder.finish()
+    reflectors(cx, cx.result(1), (&[], &[1]))
 }
 
-/// `(a, taus) -> q`.
+/// Product of Householder reflectors, `(a, taus) -> q`.
 fn householder(cx: &RuleContext<'_>) -> ShardingRule {
-    let (dims, taus) = (cx.operand(0), cx.operand(1));
+    reflectors(cx, cx.operand(1), (&[1], &[]))
+}
+
+/// Stacked matrices and the factors `taus` of their reflectors, which are an operand or a result.
+fn reflectors(cx: &RuleContext<'_>, taus: &[usize], places: (&[usize], &[usize])) -> ShardingRule {
+    let dims = cx.operand(0);
     let Some((batch, rows, columns)) = matrices(dims) else { return unrelated(cx) };
     let (mut builder, whole) = (RuleBuilder::new(cx), FactorKind::NeedReplication);
     builder.pointwise_dims(batch, |_| FactorKind::PassThrough);
     builder.add(dims[rows], whole, &[(0, rows)], &[(0, rows)]);
     builder.add(dims[columns], whole, &[(0, columns)], &[(0, columns)]);
     if let Some(&size) = taus.get(rows) {
-        builder.add(size, whole, &[(1, rows)], &[]);
+        let at = |arrays: &[usize]| arrays.iter().map(|&array| (array, rows)).collect::<Vec<_>>();
+        builder.add(size, whole, &at(places.0), &at(places.1));
     }
     builder.finish()
 }
 
-/// `(a, iota, initial value, initial index) -> (values, indices)`.
+/// Approximate top-k, `(a, iota, initial value, initial index) -> (values, indices)`.
 fn approx_top_k(cx: &RuleContext<'_>) -> ShardingRule {
     let mut builder = RuleBuilder::new(cx);
     for (d, (&size, &kept)) in cx.operand(0).iter().zip(cx.result(0)).enumerate() {

@@ -1,6 +1,6 @@
 //! Factors of a reshape: the common divisions of the row-major order of its operand and its result.
 
-use crate::sdy::{FactorKind, RuleBuilder, RuleContext, ShardingRule};
+use crate::sdy::{FactorKind, RuleBuilder, RuleContext, ShardingRule, gcd};
 
 /// One of the two arrays, walked from its major end.
 struct Side<'a> {
@@ -104,8 +104,4 @@ pub(super) fn rule(cx: &RuleContext<'_>) -> Option<ShardingRule> {
         }
     }
     Some(builder.finish())
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -105,9 +105,9 @@ impl RegisterTiles {
         (0..self.vectors).map(|vector| (vector * self.lanes).min(last)).collect()
     }
 
-    /// Returns the row stride, in elements, of rows packed along K; it avoids cache set conflicts between rows.
+    /// Returns the row stride, in elements, of rows packed along K.
     pub fn pitch(&self) -> u64 {
-        self.depth.next_multiple_of(16) + 16
+        row_pitch(self.depth)
     }
 
     /// Returns the number of K elements in each block.
@@ -449,4 +449,9 @@ pub(crate) fn within(mut lanes: u64, extent: u64) -> u64 {
         lanes /= 2;
     }
     lanes
+}
+
+/// Returns the row stride, in elements, of packed rows of `count` elements; it avoids cache set conflicts between rows.
+pub(super) fn row_pitch(count: u64) -> u64 {
+    count.next_multiple_of(16) + 16
 }

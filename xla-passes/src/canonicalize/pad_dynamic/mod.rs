@@ -115,8 +115,7 @@ impl Padder<'_> {
     fn check_result(&self, root: InstrId) -> Result<()> {
         let leaves = self.at.graph()[root].shape().leaves();
         let is_whole = |(sizes, (_, leaf)): (&Sizes, (_, &Shape))| {
-            let dims = leaf.as_array().map_or(&[][..], |array| array.dims());
-            sizes.iter().zip(dims).all(|(size, &bound)| size.is_none_or(|size| self.is_constant(size, bound)))
+            sizes.iter().zip(leaf.dims()).all(|(size, &bound)| size.is_none_or(|size| self.is_constant(size, bound)))
         };
         if self.sizes.get(&root).is_none_or(|sizes| sizes.iter().zip(leaves).all(is_whole)) {
             return Ok(());

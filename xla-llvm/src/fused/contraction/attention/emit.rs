@@ -205,8 +205,8 @@ impl<'a, 'e, 'ctx, 'm> QueryRun<'a, 'ctx, 'm> {
 impl<'e, 'ctx, 'm> Block<'_, 'ctx, 'm> {
     /// Packs the keys and values of the block.
     fn pack(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<()> {
-        for job in [&self.scores, &self.results] {
-            panels(s, job, &mut |s, panel, column| job.pack_columns(s, panel, column))?;
+        for gemm in [&self.scores, &self.results] {
+            panels(s, gemm, &mut |s, panel, column| gemm.pack_columns(s, panel, column))?;
         }
         Ok(())
     }
@@ -215,12 +215,12 @@ impl<'e, 'ctx, 'm> Block<'_, 'ctx, 'm> {
 /// Runs `body` for each panel of columns of a GEMM, with the panel's number and its first column.
 pub(super) fn panels<'e, 'ctx, 'm>(
     s: &mut FusedEmitter<'e, 'ctx, 'm>,
-    job: &BatchMatmul<'_, 'ctx, 'm>,
+    gemm: &BatchMatmul<'_, 'ctx, 'm>,
     body: &mut dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &AffineExpr, &AffineExpr) -> Result<()>,
 ) -> Result<()> {
-    let range = s.full_range(job.tiles.block, 1);
+    let range = s.full_range(gemm.tiles.block, 1);
     s.turns(range, &mut |s, panel| {
-        let column = s.first_of(panel, job.tiles.columns(), job.tiles.axes[1].extent)?;
+        let column = s.first_of(panel, gemm.tiles.columns(), gemm.tiles.axes[1].extent)?;
         body(s, panel, &column)
     })
 }

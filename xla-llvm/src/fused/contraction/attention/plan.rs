@@ -11,7 +11,7 @@ use crate::fused::contraction::arrays::Arrays;
 use crate::fused::contraction::axes::Axis;
 use crate::fused::contraction::groups::Groups;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
-use crate::fused::contraction::tiling::{Place, RegisterTiles, group_of_last, register_tile, within};
+use crate::fused::contraction::tiling::{Place, RegisterTiles, group_of_last, register_tile, row_pitch, within};
 use crate::fused::kernel::Launch;
 use crate::fused::loops::frame::Frame;
 use crate::fused::strategy::{Choice, Strategy};
@@ -178,9 +178,9 @@ impl BlockTiles {
         self.sums() + 2 * self.scores.rows
     }
 
-    /// Returns the row stride of scores and exponentials, in elements.
+    /// Returns the row stride of scores and exponentials, in elements: that of packed rows of the second dot.
     pub fn pitch(&self) -> u64 {
-        self.keys.next_multiple_of(VECTOR) + VECTOR
+        row_pitch(self.keys)
     }
 }
 

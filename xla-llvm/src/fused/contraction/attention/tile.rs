@@ -20,7 +20,7 @@ impl<'e, 'ctx, 'm> QueryRun<'_, 'ctx, 'm> {
         let rows = plan.run * plan.full.scores.rows;
         let zero = zero(s.emitter, ElementType::F32);
         let lanes = plan.full.results.lanes;
-        fill(s, self.sums(), (plan.run * plan.full.sums(), lanes), zero.lanes())?;
+        fill(s, memory.sums(), (plan.run * plan.full.sums(), lanes), zero.lanes())?;
         fill(s, &memory.totals, (rows, 1), zero.lanes())?;
         fill(s, &memory.largest, (rows, 1), zero.lanes().constant(f64::NEG_INFINITY))
     }
@@ -105,7 +105,7 @@ impl<'e, 'ctx, 'm> QueryRun<'_, 'ctx, 'm> {
         let lanes = tiles.lanes as u32;
         for (number, start) in (0..).zip(tiles.starts()) {
             let place = sums.clone().shifted(number * tiles.lanes as i64);
-            let sum = Value::new(ElementType::F32, self.sums().numbers(s, &place, lanes)?);
+            let sum = Value::new(ElementType::F32, self.memory.sums().numbers(s, &place, lanes)?);
             let total = Value::new(ElementType::F32, total.splat(lanes));
             let value = elemental::binary(s.emitter, BinaryOp::Divide, sum, total)?;
             let value = converted(s.emitter, value, self.attention.result.element_type)?;
@@ -115,11 +115,6 @@ impl<'e, 'ctx, 'm> QueryRun<'_, 'ctx, 'm> {
             s.store(self.result, &index, value)?;
         }
         Ok(())
-    }
-
-    /// Returns the memory of the sums of all tiles.
-    fn sums(&self) -> &Panel<'ctx> {
-        self.memory.sums()
     }
 
     /// Returns the place of the sums of a tile in one panel of columns.
